@@ -71,6 +71,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # The JVM keeps the directory in which it was started.
     with contextlib.chdir(tmp_path_factory.mktemp("session")), pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_SUBMIT_OPTS", LONG_LIVED)
-        session = SparkSession.builder.config(map=mortal_files.SETTINGS).getOrCreate()
+        # As in the session of a job, and fewer: else each VACUUM has thousands of tasks.
+        few = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "4"}
+        session = SparkSession.builder.config(map=mortal_files.SETTINGS | few).getOrCreate()
     yield session
     session.stop()

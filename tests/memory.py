@@ -104,8 +104,11 @@ class Memory:
     def version(self, name: str) -> int:
         return len(self._tables[name]) - 1
 
-    def restore(self, name: str, version: int) -> None:
+    def restore(self, name: str, version: int, properties: Mapping[str, str] | None = None) -> None:
+        """Set back the rows, and the properties too if they are given, as a RESTORE of Delta does."""
         self.keep(name, self._tables[name][version])
+        if properties is not None:
+            self._properties[name] = dict(properties)
 
     # --- as a warehouse ---
 

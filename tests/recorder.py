@@ -19,7 +19,13 @@ _COUNTS = (
 )  # fmt: skip
 LEDGER_COLUMNS = {
     "relation": "string", "entry": "bigint", "last_appended_at": "timestamp", "zero_dates": "bigint",
+    "deletes_batch": "bigint", "retried": "bigint",
     "quarantine_reasons": "array", "stored_rows": "bigint",
+}  # fmt: skip
+LATER_ACCOUNT = ("ledger_deletes_batch", "ledger_retried")
+QUARANTINE_COLUMNS = {
+    "record": "string", "_change_error": "string", "_change_id": "string", "_change_batch": "bigint",
+    "origin": "string",
 }  # fmt: skip
 STAGING_COLUMNS = ("record", "source", "object", "origin", "batch", "appended_at")
 
@@ -30,7 +36,9 @@ class Recorder:
 
     `ledger`: the last batch and the largest batch of the base table that the ledger knows; `last_appended_at`: when
     that one was appended, in microseconds, and `appended_at`: when staging's batches were; `base_batch`: the largest
-    that the base table has. `purges`: of staging, by object. `answers`: one row each, by a part of what is asked.
+    that the base table has. `ledger_deletes`, `deletes_batch`: the same of the table of keyless deletes.
+    `ledger_retried`: the greatest number of a mark, by the ledger, and `first_marked` the first batch of those marked.
+    `purges`: of staging, by object. `answers`: one row each, by a part of what is asked.
     `columns_of`: a SELECT's columns, by a part of its text. `tables`: those that the changes of a run name.
     `objects`: those that staging has, all of `source`; `meant`: the source macro that its records are for.
     `catalogs`: the settings of catalogs with a name, as `lake` and `lake.type`.
@@ -56,6 +64,10 @@ class Recorder:
     unmasked: int = 0
     ledger: tuple[int, int] = (0, 0)
     base_batch: int | None = 0
+    ledger_deletes: int = 0
+    deletes_batch: int = 0
+    ledger_retried: int = 0
+    first_marked: int = 1
     last_appended_at: int | None = None
     appended_at: dict[int, int | None] = field(default_factory=dict)
     as_of_batch: int | None = 2
@@ -105,6 +117,8 @@ class Recorder:
                 return [Column(name, type) for name, type in types.items()]
         if sql.startswith("select * from") and "`reconcile_ledger` where false" in sql:
             return [Column(name, type) for name, type in LEDGER_COLUMNS.items()]
+        if sql.startswith("select * from") and "__quarantine` where false" in sql:
+            return [Column(name, type) for name, type in QUARANTINE_COLUMNS.items()]
         return [Column(name, "bigint" if name == "batch" else "string") for name in STAGING_COLUMNS]
 
     def relation_type(self, schema: str, identifier: str) -> str | None:
@@ -112,6 +126,9 @@ class Recorder:
 
     def relation_properties(self, schema: str, identifier: str) -> Mapping[str, str]:
         return self.properties[f"{schema}.{identifier}"]
+
+    def _later_account(self) -> tuple[int, int]:
+        return self.ledger_deletes, self.ledger_retried
 
     def _schemas_in(self, catalog: str) -> list[str]:
         return sorted({name.split(".")[1] for name in self.relations if re.match(rf"{catalog}\.[^.]+\.", name)})
@@ -186,16 +203,17 @@ class Recorder:
         if "kind = 'purge'" in asked:
             return Rows(("object", "batch"), self.purges.items())
         if asked.startswith("select\n    coalesce(max(last_batch), 0) as ledger_batch"):
-            columns = ("ledger_batch", "ledger_base_batch", "entry", "last_appended_at")
-            return Rows(columns, [(*self.ledger, self.ledger[0], self.last_appended_at)])
+            columns = ("ledger_batch", "ledger_base_batch", "entry", "last_appended_at", *LATER_ACCOUNT)
+            return Rows(columns, [(*self.ledger, self.ledger[0], self.last_appended_at, *self._later_account())])
         if asked.startswith("select\n    relation,\n    coalesce(max(last_batch), 0) as ledger_batch"):
-            columns = ("relation", "ledger_batch", "ledger_base_batch", "entry", "last_appended_at")
-            known = (*self.ledger, self.ledger[0], self.last_appended_at)
+            columns = ("relation", "ledger_batch", "ledger_base_batch", "entry", "last_appended_at", *LATER_ACCOUNT)
+            known = (*self.ledger, self.ledger[0], self.last_appended_at, *self._later_account())
             names = re.findall("'([^']*)'", asked.split(" in (")[1]) if any(self.ledger) else []
             return Rows(columns, [(name, *known) for name in names])
-        if asked.startswith("select '") and " as relation, coalesce(max(_change_batch), 0) as base_batch from" in asked:
+        if asked.startswith("select '") and " as relation, coalesce(max(_change_batch), 0) as base_batch, " in asked:
             names = re.findall("'([^']*)' as relation", asked)
-            return Rows(("relation", "base_batch"), [(name, self.base_batch) for name in names])
+            known = (self.base_batch, self.deletes_batch)
+            return Rows(("relation", "base_batch", "deletes_batch"), [(name, *known) for name in names])
         if asked.startswith("select read.relation, "):
             rows = asked.split("from values\n")[1].split("as read (")[0]
             names = dict.fromkeys(re.findall(r"^ *\('([^']*)', '", rows, re.M))
@@ -208,10 +226,12 @@ class Recorder:
             return Rows(("at",), [(self.appended_at.get(int(asked.split()[-1]), 1_767_225_600_000_000),)])
         if asked.startswith("select max(batch) as last,"):
             return Rows(("last", "as_of_batch"), [(self.staged, self.as_of_batch)])
+        if asked.startswith("select min(first_batch) as first_batch from"):
+            return Rows(("first_batch",), [(self.first_marked,)])
         if asked.startswith("select max(batch) from"):
             return Rows(("max",), [(self.staged,)])
         if asked.startswith("select max(_change_batch) from"):
-            return Rows(("max",), [(self.base_batch,)])
+            return Rows(("max",), [(self.deletes_batch if "_deletes`" in asked else self.base_batch,)])
         if asked.startswith("show tables in "):
             *schema, name = (quoted or text for quoted, text in re.findall("`([^`]*)`|'([^']*)'", asked))
             return Rows(("tableName",), [(name,)] if ".".join([*schema, name]) in self.relations else [])

@@ -32,10 +32,11 @@ JSON file that ends too early is not an error: a cut line counts as unreadable. 
 reads it, the job appends what it has read, ends with exit code 1 and names the file; with --skip-corrupt-files it
 counts the file as changed_files and continues. In these three cases, deliver the file again under another name.
 
-Standard output is one line of JSON: files, records, unreadable, long_records, corrupt_files, ignored_files,
-changed_files, broken_links, hidden_files, first_batch, last_batch, seconds; with --expect also expectations, with --dbt
-also dbt. unreadable counts records without an object; the job names the file and line of the first one. hidden_files
-is null if the search for hidden files takes longer than the run.
+Standard output is one line of JSON: files, records, unreadable, long_records, erased_records, corrupt_files,
+ignored_files, changed_files, broken_links, hidden_files, first_batch, last_batch, seconds; with --expect also
+expectations, with --dbt also dbt. erased_records counts records of keys that erase.py has erased; the job drops them,
+and they are not among the records. unreadable counts records without an object; the job names the file and line of
+the first one. hidden_files is null if the search for hidden files takes longer than the run.
 
 With --masks, values are replaced by keyed digests (sha256) or left out (drop) before a record is staged. A record that
 cannot be read is staged without its text: its length, and a keyed digest of it. The key is in
@@ -181,6 +182,12 @@ def arguments(
         "--skip-corrupt-files", action="store_true", help="record the name of a file that cannot be read, and continue"
     )
     _add_masks(files)
+    files.add_argument(
+        "--erasure-key-file",
+        metavar="FILE",
+        help="a file of mode 600 with the key of the register of erased keys, if erase.py has made one (default: the "
+        "variable RECONCILE_ERASURE_SECRET)",
+    )
     spanner = _source(sources, "spanner", "a Spanner change stream", "the records of a change stream", SPANNER_HELP)
     spanner.add_argument("--project", required=True, help="the Google Cloud project of the instance")
     spanner.add_argument("--instance", required=True, help="the Spanner instance")

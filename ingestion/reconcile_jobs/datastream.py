@@ -20,6 +20,7 @@ from reconcile_jobs.datastream_files import (
     versions,
 )
 from reconcile_jobs.datastream_records import WHOLE_FILES, Reading, line_of_first, note_of_long, unreadable
+from reconcile_jobs.erased_keys import Register
 from reconcile_jobs.landing_area import (
     HiddenFiles,
     broken_links,
@@ -71,6 +72,7 @@ class Job:
     skip_corrupt_files: bool = False
     longest_record: int = LONGEST
     masks: Masks | None = None
+    erasure_key_file: str | None = None
 
 
 @dataclass
@@ -82,6 +84,8 @@ class Totals:
     unreadable: int = 0
     # Those of the records in whose place staging has a note.
     long_records: int = 0
+    # Those of erased keys, which were dropped; they are none of the records.
+    erased_records: int = 0
     corrupt_files: int = 0
     ignored_files: int = 0
     changed_files: int = 0
@@ -112,7 +116,8 @@ class _Run(AppendRun[Totals]):
     def run(self) -> Totals:
         pattern, path = landing_area(self.spark, self.job.path)
         self._name_broken_links(pattern)
-        self.staging = Staging(self.spark, self.job.staging, f"{SOURCE} {path}")
+        register = Register(self.job.erasure_key_file)
+        self.staging = Staging(self.spark, self.job.staging, f"{SOURCE} {path}", register=register)
         if in_clear := keep_masks(self.staging, self.job.masks):
             self.say(in_clear)
         self.checkpoint, lost = self.staging.open_checkpoint(self.job.checkpoint)
@@ -190,7 +195,7 @@ class _Run(AppendRun[Totals]):
         find_long_lines(self.spark, files, listed, self.job.longest_record)
         with settings(self.spark, WHOLE_FILES if files.long else {}):
             appended, long = self._append_all(files, epoch, paths)
-        self._count(files, appended.rows, appended.without_object, appended.batch)
+        self._count(files, appended)
         self._name_long(files, long)
         self._name_unreadable(files, appended.batch)
         self._name_changed(files, listed)
@@ -270,15 +275,16 @@ class _Run(AppendRun[Totals]):
             united = united.unionAll(frame)
         return united
 
-    def _count(self, files: Files, rows: int, without_object: int, batch: int | None) -> None:
+    def _count(self, files: Files, appended: Appended) -> None:
         aside = len(files.corrupt) + len(files.ignored)
         total = self.totals
         total.files += len(files)
-        total.records += rows - aside
-        total.unreadable += without_object - aside
+        total.records += appended.rows - aside - appended.erased
+        total.unreadable += appended.without_object - aside
+        total.erased_records += appended.erased
         total.corrupt_files += len(files.corrupt)
         total.ignored_files += len(files.ignored)
-        self.count(batch)
+        self.count(appended.batch)
         for what, named in (("cannot be read", files.corrupt), ("ignored", files.ignored)):
             if named:
                 path, why = next(iter(named.items()))

@@ -15,18 +15,16 @@ import base64
 import hashlib
 import hmac
 import json
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reconcile_jobs.long_records import LongRecord
+from reconcile_jobs.plain_forms import plain_number, plain_object, spellings
 from reconcile_jobs.process.errors import UsageError
-from reconcile_jobs.process.secret_files import read_secret_file
+from reconcile_jobs.process.secret_files import read_key
 from reconcile_jobs.process.yaml_files import read_yaml
 
 if TYPE_CHECKING:
@@ -49,8 +47,6 @@ MARK = "masked"
 
 # Spark hides a property, such as spark.yarn.appMasterEnv.<variable>, only if its name has such a word.
 _VARIABLE = "RECONCILE_MASK_SECRET"
-# A key that somebody can try out would make every digest the value itself.
-_SHORTEST_KEY = 32
 
 _HOW = ("sha256", "drop")
 _FORM = "write `shop.customers: {email: sha256, ssn: drop}`"
@@ -68,7 +64,7 @@ _PAYLOAD = "payload"
 class Masks:
     """The masks of some objects, and the key; neither shows the key where it is printed.
 
-    `objects`: for each object, by `_plain` of its name, its fields in lower case, each `sha256` or `drop`.
+    `objects`: for each object, by `plain_object` of its name, its fields in lower case, each `sha256` or `drop`.
     """
 
     objects: Mapping[str, Mapping[str, str]]
@@ -87,7 +83,7 @@ class Masks:
 
     def of(self, object_: str) -> Mapping[str, str]:
         """Return the masks of an object's fields, none if it has none."""
-        return self.objects.get(_plain(object_), {})
+        return self.objects.get(plain_object(object_), {})
 
     def digest(self, text: str) -> str:
         """Return what stands for a text: 64 hex digits, the same wherever the text and the key are the same."""
@@ -98,7 +94,7 @@ class Masks:
 
     def mark(self, object_: str) -> str:
         """Return what a record of the object says of its masks, as a member of JSON."""
-        return self._marks[_plain(object_)]
+        return self._marks[plain_object(object_)]
 
     def record(self, content: bytes) -> str:
         """Return what staging holds of a record of Datastream: masked, as it is, or without its text.
@@ -224,7 +220,7 @@ class RowMasks:
 
     def unmet(self, columns: Iterable[str]) -> str | None:
         """Return a sentence about fields with a mask that are no columns of the snapshot; None if there are none."""
-        spelled = {spelling for name in columns for spelling in _spellings(name)}
+        spelled = {spelling for name in columns for spelling in spellings(name)}
         if missing := sorted(self.masks.of(self.object).keys() - spelled):
             return (
                 f"the snapshot has no column {', '.join(missing)}, which --masks names for {self.object}: if a name is "
@@ -276,10 +272,10 @@ def read_masks(file: str | None, key_file: str | None) -> Masks | None:
     for name, said in read.items():
         if not isinstance(name, str) or not isinstance(said, dict) or not said:
             raise UsageError(f"--masks {file}: what stands at {name} is no list of fields: {_FORM}.")
-        if _plain(name) in objects:
+        if plain_object(name) in objects:
             raise UsageError(f"--masks {file} has {name} twice, as one object (shop.orders is shop_orders): join them.")
-        objects[_plain(name)] = _fields(file, name, said)
-    return Masks(objects, _key(key_file))
+        objects[plain_object(name)] = _fields(file, name, said)
+    return Masks(objects, read_key(key_file, "--mask-key-file", _VARIABLE, "--masks"))
 
 
 def _fields(file: str, name: str, said: Mapping[Any, Any]) -> dict[str, str]:
@@ -302,25 +298,6 @@ def _fields(file: str, name: str, said: Mapping[Any, Any]) -> dict[str, str]:
             raise UsageError(f"--masks {file} has {field_} of {name} twice; upper and lower case are the same.")
         fields[field_.lower()] = how
     return fields
-
-
-def _key(file: str | None) -> bytes:
-    given = os.environ.get(_VARIABLE)
-    if file is not None and given:
-        raise UsageError(f"There are two keys, in {_VARIABLE} and in --mask-key-file: remove one of them.")
-    key = read_secret_file(Path(file), "--mask-key-file").strip() if file is not None else (given or "").strip()
-    where = f"of --mask-key-file {file}" if file is not None else f"in {_VARIABLE}"
-    if not key and file is None:
-        raise UsageError(
-            f"--masks needs a key, and there is none: set {_VARIABLE}, or name a file of mode 600 with "
-            "--mask-key-file. `openssl rand -hex 32` writes a key."
-        )
-    if len(key) < _SHORTEST_KEY:
-        raise UsageError(
-            f"The key {where} has {len(key)} characters, and needs {_SHORTEST_KEY} or more, so that nobody can try "
-            "keys out: `openssl rand -hex 32` writes one."
-        )
-    return key.encode("utf-8", "surrogateescape")
 
 
 # --- what a table says of its masks ----------------------------------------------------------------------------------
@@ -396,7 +373,7 @@ def keep_masks_of_rows(
     by, _, digests = properties.get(_OF_SNAPSHOT, "").partition(" ")
     names = [name.lower() for name in columns]
     found = {n: how for n in names for how in _HOW if _digest_of_field(n, how) in digests.split(",")}
-    text, plain = staging.kept(_KEPT), _plain(object_)
+    text, plain = staging.kept(_KEPT), plain_object(object_)
     kept_by, objects = _read_property(staging, text) if text is not None else (by, {})
     for name, how in objects.get(plain, {}).items():
         if name in names and found.get(name) != how:
@@ -440,20 +417,6 @@ def _in_clear(staging: Staging) -> str:
 
 
 # --- texts -----------------------------------------------------------------------------------------------------------
-
-
-# Possessive: of a long text that is none, a search would try each place at which it may be cut.
-_NUMBER = re.compile(r"[-+]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]{1,3})?")
-
-
-def plain_number(text: str) -> str:
-    """Return a number in one form, so that 12.50 and 12.5 have one digest: no exponent, no zeros at its end."""
-    if not _NUMBER.fullmatch(text):
-        return text
-    plain = format(Decimal(text), "f")
-    if "." in plain:
-        plain = plain.rstrip("0").rstrip(".")
-    return "0" if plain == "-0" else plain
 
 
 class _Number(str):
@@ -536,19 +499,9 @@ def _types_without(types: Any, fields: Mapping[str, str]) -> str:
     return json.dumps(kept, separators=(",", ":"))
 
 
-def _plain(object_: str) -> str:
-    """Return one name for an object: shop.orders, as models write it, is also SHOP_ORDERS and shop_orders."""
-    return object_.replace(".", "_").casefold()
-
-
 def _mask_of(fields: Mapping[str, str], name: str) -> str | None:
     """Return the mask of a field by its name in any case, as a model finds it; None if it has none."""
-    return next((fields[spelling] for spelling in _spellings(name) if spelling in fields), None)
-
-
-def _spellings(name: str) -> tuple[str, ...]:
-    # Each of these is one that somebody may mean by it.
-    return (name.lower(), name.casefold(), name.upper().lower())
+    return next((fields[spelling] for spelling in spellings(name) if spelling in fields), None)
 
 
 def _mark(by: str, fields: Mapping[str, str]) -> str:

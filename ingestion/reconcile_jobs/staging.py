@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from reconcile_jobs.checkpoints import checkpoint_damage, checkpoint_id, last_commit
+from reconcile_jobs.erased_keys import NOTES, NOTES_SOURCE, Register
 from reconcile_jobs.hadoop_files import hadoop_path
 from reconcile_jobs.long_records import if_long
 from reconcile_jobs.process import failpoints
@@ -37,6 +38,7 @@ __all__ = [
     "keep",
     "keep_all",
     "kept",
+    "property_pairs",
     "purge_mark",
     "quoted",
     "raw_rows",
@@ -63,6 +65,7 @@ _APPEND = "reconcile.append"  # query id, micro-batch and files that it was give
 _PURGED = "reconcile.purged."  # and a digest of an object: the batch up to which its records are gone
 _NUMBER = "reconcile.append_batch"  # the number itself: others may have been given out since
 _MASKS = "reconcile.masks"  # what is masked: see reconcile_jobs/masks.py
+_ERASED = "reconcile.erased"  # that there is a register of erased keys: see reconcile_jobs/erased_keys.py
 # The same of the job that stages snapshots beside the log of another job.
 _APPEND_BESIDE = "reconcile.snapshot_append"
 _NUMBER_BESIDE = "reconcile.snapshot_append_batch"
@@ -189,11 +192,15 @@ class TableName:
 
 @dataclass(frozen=True)
 class Appended:
-    """What one append left in staging: its number (None: no rows), its rows, and how many of these have no object."""
+    """What one append left in staging: its number (None: no rows), its rows, and how many of these have no object.
+
+    `erased`: how many of the rows are notes in place of records of erased keys.
+    """
 
     batch: int | None
     rows: int
     without_object: int
+    erased: int = 0
 
 
 class Staging:
@@ -210,19 +217,22 @@ class Staging:
         without_checkpoint: str = "append every file again",
         skips_epochs: bool = False,
         beside: bool = False,
+        register: Register | None = None,
     ) -> None:
         """Open the table, made if it is missing.
 
         `without_checkpoint`: what the job does after its checkpoint was deleted, for messages. `skips_epochs`: whether
         the job appends only some of its micro-batches. `beside`: whether it appends beside the job to which the table
-        belongs, without a checkpoint.
-        Raises UsageError for a table of another job, or of another form.
+        belongs, without a checkpoint. `register`: how the job knows records of erased keys; None if it does not.
+        Raises UsageError for a table of another job, or of another form, and for one with erased keys that the job
+        could not drop.
         """
         self.name = name
         self._spark = spark
         self._format = format_of(spark, name.catalog)
         self._job = job
         self._without_checkpoint = without_checkpoint
+        self._register = register
         self._skips_epochs = skips_epochs
         if beside:
             self._beside, self._append_name, self._number_name = True, _APPEND_BESIDE, _NUMBER_BESIDE
@@ -231,6 +241,7 @@ class Staging:
         self._properties = self._read_properties()
         self._refuse_unknown_properties()
         self._refuse_others()
+        self._refuse_erased()
         self._set(dict(self._format.append_properties))
         if _LAST_BATCH in self._properties:
             self._last = int(self._properties[_LAST_BATCH])
@@ -369,7 +380,8 @@ class Staging:
         self._set({_LAST_BATCH: str(self._last), self._append_name: append, self._number_name: str(batch), **own})
         failpoints.reach("before_data_commit")
         try:
-            self._format.append(self._spark, self._rows(records, source, batch), self.name.sql, query_id, epoch, batch)
+            rows_to_append = self._without_erased(self._rows(records, source, batch))
+            self._format.append(self._spark, rows_to_append, self.name.sql, query_id, epoch, batch)
         except Exception:
             with suppress(Exception):
                 self._end_turn()
@@ -377,11 +389,10 @@ class Staging:
         self._end_turn()
         failpoints.reach("after_data_commit")
         # Counted in the table, since rows of a micro-batch that the table already has are dropped by the append.
-        rows, without_object = (
-            self._spark.table(self.name.sql)
-            .where(f"batch = {batch}")
-            .selectExpr("count(*)", "count_if(object is null)")
-            .collect()[0]
+        of_notes = [f"count_if(object = '{NOTES}' and source = '{NOTES_SOURCE}')"] if self.kept("erased") else []
+        counts = ["count(*)", "count_if(object is null)", *of_notes]
+        rows, without_object, *erased = (
+            self._spark.table(self.name.sql).where(f"batch = {batch}").selectExpr(*counts).collect()[0]
         )
         if rows == 0 and not again and records.isEmpty():
             # An append without rows gives its number back. If the rows were purged since, the number stays used. The
@@ -390,7 +401,27 @@ class Staging:
             self._last = batch - 1 if is_last else batch
             given_back = {_LAST_BATCH: str(self._last)} if is_last else {}
             self._set({**given_back, self._append_name: f"{append}{_EMPTY}"})
-        return Appended(batch if rows else None, rows, without_object)
+        return Appended(batch if rows else None, rows, without_object, *erased)
+
+    def _without_erased(self, rows: DataFrame) -> DataFrame:
+        """Return the rows of an append with a note in place of each record of an erased key."""
+        text = self._properties.get(_ERASED)
+        if not text or self._register is None:
+            return rows
+        register = quoted(*self.name.parts[:-1], f"{self.name.parts[-1]}__erased")
+        return self._register.marked(self._spark, str(self.name), register, text, rows)
+
+    def _refuse_erased(self) -> None:
+        """Raise UsageError where records of erased keys would come back, or where the secret is missing or another."""
+        if not (text := self._properties.get(_ERASED)):
+            return
+        if self._register is None:
+            raise UsageError(
+                f"The staging table {self.name} has erased keys, and only `append.py datastream` drops later records "
+                "of them so far, so nothing was appended: leave the rows out at the source, and name another table "
+                "with --staging."
+            )
+        self._register.refuse_other_secret(str(self.name), text)
 
     def _taken_number(self, query_id: str, epoch: int, given: int) -> int | None:
         """Return the largest number in the table if the micro-batch cannot use the number `given`; None if it can.
@@ -450,7 +481,7 @@ class Staging:
         }
         create = (
             f"CREATE TABLE IF NOT EXISTS {self.name.sql} ({columns}) USING {self._format.name} PARTITIONED BY (object) "
-            f"COMMENT 'Change records as delivered; one writing job' TBLPROPERTIES ({_pairs(properties)})"
+            f"COMMENT 'Change records as delivered; one writing job' TBLPROPERTIES ({property_pairs(properties)})"
         )
         try:
             self._spark.sql(create)
@@ -510,6 +541,9 @@ class Staging:
         """
         own, stored = self._properties, self._properties_after_a_turn()
         others = (_APPEND, _NUMBER, _CHECKPOINT, _JOB) if self._beside else (_APPEND_BESIDE, _NUMBER_BESIDE)
+        if own.get(_ERASED) != stored.get(_ERASED):
+            own[_ERASED] = stored.get(_ERASED, "")
+            self._refuse_erased()
         if any(own.get(key) != stored.get(key) for key in others):
             self._last = max(self._last, int(stored.get(_LAST_BATCH, 0)))
             own |= {key: stored[key] for key in (*others, _LAST_BATCH) if key in stored}
@@ -609,10 +643,11 @@ def keep_all(spark: SparkSession, table: TableName, texts: dict[str, str]) -> No
 
 
 def _set_properties(spark: SparkSession, table: TableName, properties: dict[str, str]) -> None:
-    spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ({_pairs(properties)})")
+    spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ({property_pairs(properties)})")
 
 
-def _pairs(properties: dict[str, str]) -> str:
+def property_pairs(properties: dict[str, str]) -> str:
+    """Return what stands in the brackets of TBLPROPERTIES."""
     return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
 
 

@@ -16,7 +16,15 @@ from reconcile_jobs.process.session import configured_format
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["BESIDE", "AppendedSince", "NotFollowed", "TableFormat", "format_of", "properties_of_columns"]
+__all__ = [
+    "BESIDE",
+    "AppendedSince",
+    "NotFollowed",
+    "TableFormat",
+    "format_of",
+    "iceberg_table",
+    "properties_of_columns",
+]
 
 
 @dataclass(frozen=True)
@@ -72,9 +80,13 @@ class TableFormat(Protocol):
     def was_set_back_before(self, spark: SparkSession, table: str, noted: str) -> bool:
         """Return whether the table does not follow from a snapshot of Iceberg; of Delta never asked.
 
-        `noted`: the snapshot and its number in the table's sequence, `<snapshot> <number>`. The number tells where the
-        snapshot has expired; a note of an earlier version of this package has none.
+        `noted`: as `present_snapshot` has returned it. The number tells where the snapshot has expired; a note of an
+        earlier version of this package has none.
         """
+        ...
+
+    def present_snapshot(self, spark: SparkSession, table: str) -> str:
+        """Return the snapshot of Iceberg and its number in the table's sequence, `<snapshot> <number>`; of Delta ''."""
         ...
 
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
@@ -134,6 +146,10 @@ class Delta:
     def was_set_back_before(self, spark: SparkSession, table: str, noted: str) -> bool:
         """Return False: a RESTORE sets back the properties too, in which a snapshot could be noted."""
         return False
+
+    def present_snapshot(self, spark: SparkSession, table: str) -> str:
+        """Return '': see `was_set_back_before`."""
+        return ""
 
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
         """Return the rows of the files that were added since a version, as Delta's own streams read them."""
@@ -286,7 +302,7 @@ class Iceberg:
 
     def properties(self, spark: SparkSession, table: str) -> dict[str, str]:
         """Return a table's properties."""
-        return dict(_iceberg_table(spark, table).properties())
+        return dict(iceberg_table(spark, table).properties())
 
     def append(self, spark: SparkSession, rows: DataFrame, table: str, query_id: str, epoch: int, batch: int) -> None:
         """Append rows: write them as a snapshot that nobody sees, and publish it together with a note that it was.
@@ -330,20 +346,24 @@ class Iceberg:
         return self.was_set_back_before(spark, table, published)
 
     def was_set_back_before(self, spark: SparkSession, table: str, noted: str) -> bool:
-        """Return whether the table does not follow from the snapshot; see `_is_before` in declared_in.sql."""
+        """Return whether the table does not follow from the snapshot; see the macro of this name in declared_in.sql."""
         snapshot, _, number = noted.partition(" ")
         if not snapshot.isdecimal():
             return False
-        found = _iceberg_table(spark, table)
+        found = iceberg_table(spark, table)
         if found.snapshot(int(snapshot)) is None:
             current = found.currentSnapshot()
             return number.isdecimal() and current is not None and int(current.sequenceNumber()) < int(number)
         ancestors = spark._jvm.org.apache.iceberg.util.SnapshotUtil.currentAncestorIds(found)  # type: ignore[union-attr]
         return int(snapshot) not in set(ancestors)
 
+    def present_snapshot(self, spark: SparkSession, table: str) -> str:
+        """Return what a property of the table is to note, so that a rollback, which leaves properties, is noticed."""
+        return _in_sequence(iceberg_table(spark, table).currentSnapshot())
+
     def appended_since(self, spark: SparkSession, table: str, position: str | None) -> AppendedSince:
         """Return the rows that later snapshots have added: Iceberg skips what is no append, and does not say so."""
-        found = _iceberg_table(spark, table)
+        found = iceberg_table(spark, table)
         table_id, current = str(found.uuid()), found.currentSnapshot()
         if current is None:
             return AppendedSince(None, "", table_id)
@@ -385,6 +405,10 @@ class Iceberg:
 BESIDE = "beside-"
 
 
+def _in_sequence(snapshot: Any) -> str:
+    return "" if snapshot is None else f"{snapshot.snapshotId()} {snapshot.sequenceNumber()}"
+
+
 def _published(query_id: str) -> tuple[str, str]:
     """Return the properties of Iceberg tables with the last append of a job, its micro-batch and its snapshot."""
     last = "reconcile.published_beside" if query_id.startswith(BESIDE) else "reconcile.published"
@@ -405,7 +429,7 @@ def _publish(spark: SparkSession, table: str, staged: int | None, query_id: str,
     the later number, and would never read an earlier one. Iceberg's own transaction would put the commit on top of
     whatever has come meanwhile, and ask for nothing; so the commit is for the table as it was when that was asked.
     """
-    transaction: Any = _iceberg_table(spark, table).newTransaction()
+    transaction: Any = iceberg_table(spark, table).newTransaction()
     before = int(transaction.table().properties().get(_PUBLISHED_BATCH) or 0)
     last, last_snapshot = _published(query_id)
     published = {last: f"{query_id}/{epoch}"}
@@ -418,7 +442,7 @@ def _publish(spark: SparkSession, table: str, staged: int | None, query_id: str,
             )
         transaction.manageSnapshots().cherrypick(staged).commit()
         snapshot = transaction.table().currentSnapshot()
-        published[last_snapshot] = f"{snapshot.snapshotId()} {snapshot.sequenceNumber()}"
+        published[last_snapshot] = _in_sequence(snapshot)
         published[_PUBLISHED_BATCH] = str(batch)
     properties = transaction.updateProperties()
     for name, value in published.items():
@@ -431,7 +455,8 @@ def _publish(spark: SparkSession, table: str, staged: int | None, query_id: str,
 _OF_APPEND = "reconcile.append"
 
 
-def _iceberg_table(spark: SparkSession, table: str) -> Any:
+def iceberg_table(spark: SparkSession, table: str) -> Any:
+    """Return a table of Iceberg as its own library has it, in its present state. Raises UsageError for another one."""
     from pyspark.errors import IllegalArgumentException
 
     jvm: Any = spark._jvm
@@ -462,7 +487,7 @@ def _staged(spark: SparkSession, table: str, append: str, batch: int) -> int | N
     Snapshots are in the order in which they were written. The previous append was published before this one was
     written, so the thousands of snapshots before it need not be looked at.
     """
-    for snapshot in reversed(_iceberg_table(spark, table).snapshots()):
+    for snapshot in reversed(iceberg_table(spark, table).snapshots()):
         summary = snapshot.summary()
         if (summary.get(_OF_APPEND), summary.get("wap.id")) == (append, f"batch {batch}"):
             identity: int = snapshot.snapshotId()

@@ -1,11 +1,13 @@
 {#- A rebuild from a base snapshot gets a ledger row even if no batch came after the snapshot: the next range begins
-    there. `counts`: the account of the range, with the names of the ledger's columns. -#}
-{%- macro get_ledger_statements(relations, settings, range, counts) -%}
+    there. `counts`: the account of the range, with the names of the ledger's columns. `number`: that of the mark which
+    the base table gets, see `marked_range`; 0 or none without one. `deletes`: the table of keyless deletes; none without
+    one. -#}
+{%- macro get_ledger_statements(relations, settings, range, counts, number, deletes) -%}
   {%- if range.last < range.first and not range.snapshot -%}{{ return([]) }}{%- endif -%}
-  {%- set row = reconcile._ledger_row(relations, settings, range, counts) -%}
+  {%- set row = reconcile._ledger_row(relations, settings, range, counts, number, deletes) -%}
   {%- if range.repair -%}
     {%- set row = row ~ '\nunion all\n' ~ reconcile._ledger_row(
-          relations, settings, range, reconcile._counts_of_snapshot(counts), range.repair.snapshot.batch) -%}
+          relations, settings, range, reconcile._counts_of_snapshot(counts), number, deletes, range.repair.snapshot.batch) -%}
   {%- endif -%}
   {%- set name = reconcile.ledger_name(relations.live) -%}
   {{ return([reconcile.insert_into_ledger(row, name, reconcile.file_format_of_own_tables(), reconcile.ledger())]) }}
@@ -13,9 +15,9 @@
 
 {#- The ledger is partitioned by relation, so rows that other models insert at the same moment do not conflict.
     `base_batch` is the largest batch that this run knows. The base table may have a larger one by now, since another
-    run may have written to it. `snapshot`: the batch of the snapshot that the row is of; none for the row of the range.
+    run may have written to it. The number of the ledger's last row tells also a rebuild that came in between. `snapshot`: the batch of the snapshot that the row is of; none for the row of the range.
     Both rows are one INSERT. -#}
-{%- macro _ledger_row(relations, settings, range, counts, snapshot=none) -%}
+{%- macro _ledger_row(relations, settings, range, counts, number, deletes, snapshot=none) -%}
 {%- set inputs = settings.inputs -%}
 {%- set appended_at = reconcile.appended_at(inputs.relations[0], snapshot or range.last) if inputs.objects else none -%}
 {%- set carried = inputs.objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | list -%}
@@ -33,11 +35,16 @@ select
     {{ '(' ~ reconcile.cut_time(inputs.relations[0], range.last) ~ ')' if 'mods' in carried else no_time }} as cut_time,
     {{ '(' ~ reconcile.watermark(inputs.relations[0], range.last) ~ ')' if 'entries' in carried else no_time }} as watermark,
     {{ [range.base_batch, counts.base_batch or 0] | max }} as base_batch,
+    {{ number or 'cast(null as bigint)' }} as retried,
+    {{ '(select coalesce(max(_change_batch), 0) from ' ~ reconcile.qualified(deletes) ~ ')' if deletes else 'cast(null as bigint)' }} as deletes_batch,
     {{ (modules.datetime.datetime.now() - range.started).total_seconds() }} as seconds,
     '{{ invocation_id }}' as invocation_id,
     current_timestamp() as recorded_at,
     account.entry + {{ 2 if snapshot else 1 }} as entry,
-    {{ no_time if appended_at is none else 'timestamp_micros(' ~ appended_at ~ ')' }} as last_appended_at,
+    {#- A rebuild after a purge of all batches: the ledger alone still knows when the last one was appended. #}
+    {{ 'timestamp_micros(' ~ appended_at ~ ')' if appended_at is not none
+          else 'if(account.ledger_batch = ' ~ range.last ~ ', timestamp_micros(account.last_appended_at), null)' if range.kind == 'rebuild' and not snapshot
+          else no_time }} as last_appended_at,
     {{ counts.zero_dates or 0 }} as zero_dates,
     {{ reconcile.reasons_of_range(relations.changes_cache, settings.form.unique_key) | indent(4) if counts.quarantined else 'cast(null as ' ~ reconcile._type_of_reasons() ~ ')' }} as quarantine_reasons,
     {{ 'cast(null as bigint)' if snapshot else '(select count(*) from ' ~ reconcile.qualified(relations.base) ~ ')' }} as stored_rows
@@ -45,7 +52,7 @@ from (
     {{ reconcile._account(relations) | indent(4) }}
 ) as account
 {%- if range.kind != 'rebuild' %}
-where {{ reconcile.not_overtaken(relations, 'account.ledger_batch = ' ~ range.ledger_batch) }}
+where {{ reconcile.not_overtaken(relations, 'account.ledger_batch = ' ~ range.ledger_batch ~ ' and account.entry = ' ~ range.entry) }}
 {%- endif %}
 {%- endmacro %}
 

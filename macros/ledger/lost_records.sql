@@ -1,7 +1,8 @@
 {#- A SELECT of {first_batch, last_batch, delivered, staged}: the first range of a model's account, since its last rebuild,
     of which staging has fewer records than the ledger counted when the range was applied. No row if staging has them
-    all. `inputs`: as `model_inputs` gives them. `sql`: the model's SELECT, whose records are counted if the model reads
-    no staging table by a source macro of this package. -#}
+    all. Records that were erased since (rows of kind `erasure`) are not lost: they count as if they were there. `inputs`:
+    as `model_inputs` gives them. `sql`: the model's SELECT, whose records are counted if the model reads no staging table
+    by a source macro of this package. -#}
 {%- macro lost_records(relations, inputs, sql) -%}
 select first_batch, last_batch, delivered, records as staged
 from (
@@ -11,24 +12,28 @@ from (
         from (
             select kind, first_batch, last_batch, delivered, {{ reconcile.ledger_order() }} as place
             from {{ reconcile.qualified(reconcile.ledger()) }}
-            where relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} and kind <> 'snapshot'
+            where relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} and kind not in ('snapshot', 'erasure')
         )
     ) as account
     left join (
         {%- if inputs.objects %}
-        select batch, {{ reconcile.delivered_records(inputs.objects) | indent(8) }} as records
+        select batch, {{ reconcile.delivered_records(inputs.objects) | indent(8) }} as records, null as erased_at
         from {{ reconcile.qualified(inputs.relations[0]) }}
         where {{ reconcile.is_of_objects(inputs.objects) }}
         group by batch
         {%- else %}
-        select _change_batch as batch, count(*) as records
+        select _change_batch as batch, count(*) as records, null as erased_at
         from (
 {{ sql }}
         )
         group by _change_batch
         {%- endif %}
+        union all
+        select first_batch, delivered, {{ reconcile.ledger_order() }}
+        from {{ reconcile.qualified(reconcile.ledger()) }}
+        where relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} and kind = 'erasure'
     ) as staged
-        on staged.batch between account.first_batch and account.last_batch
+        on staged.batch between account.first_batch and account.last_batch and coalesce(staged.erased_at > account.place, true)
     where account.rebuilt is null or account.place >= account.rebuilt
     group by account.place, account.first_batch, account.last_batch, account.delivered
 )

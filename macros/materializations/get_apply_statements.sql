@@ -19,6 +19,24 @@
   {{ return(statements) }}
 {%- endmacro %}
 
+{#- The statement inserts by place, and BY NAME cannot stand beside REPLACE WHERE. The quarantine is a table that people
+    work with: somebody may have added a column, or put the columns in another order. -#}
 {%- macro _replace_quarantine(relations, range) -%}
-{{ reconcile.replace_range(relations.quarantine, range, reconcile.quarantined_records(relations.changes_cache)) }}
+  {%- set records = reconcile.quarantined_records(relations.changes_cache) -%}
+  {%- set written = ['record', '_change_error', '_change_id', '_change_batch', 'origin'] -%}
+  {%- set stored = adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(relations.quarantine) ~ ' where false') -%}
+  {%- set names = stored | map(attribute='name') | map('lower') | list -%}
+  {%- set missing = written | reject('in', names) | list -%}
+  {%- if missing -%}
+    {%- do reconcile.raise_complaints([
+          'the table ' ~ reconcile.ledger_name(relations.quarantine) ~ ' has no column ' ~ missing | join(', ') ~ ', so records that could not be applied cannot be kept there; restore its newest version, or rebuild the model with `'
+          ~ reconcile._rebuild_command() ~ '`']) -%}
+  {%- elif names != written -%}
+    {%- set columns = [] -%}
+    {%- for column in stored -%}
+      {%- do columns.append(reconcile.identifier(column.name) if column.name | lower in written else 'cast(null as ' ~ column.dtype ~ ')') -%}
+    {%- endfor -%}
+    {%- set records = 'select ' ~ columns | join(', ') ~ '\nfrom (\n    ' ~ records | indent(4) ~ '\n)' -%}
+  {%- endif -%}
+{{ reconcile.replace_range(relations.quarantine, range, records) }}
 {%- endmacro %}

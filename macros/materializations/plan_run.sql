@@ -25,7 +25,7 @@
     {%- endfor -%}
     {%- set is_rewritten = reconcile.rewrites_base(settings) -%}
     {%- do reconcile.run_statements(reconcile.get_column_statements(relations, settings)) -%}
-    {%- do reconcile.note_declared_in(relations, settings) if is_rewritten -%}
+    {%- do reconcile.note_declared_in(relations, settings, reconcile.snapshot_of_declaration(relations, settings)) if is_rewritten -%}
   {%- endif -%}
   {#- With records, `parse_range` does this. -#}
   {%- do reconcile.run_statements(reconcile.get_begin_retry_statements(relations, settings, range.retry)) if not has_work -%}

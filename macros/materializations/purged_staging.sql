@@ -32,7 +32,7 @@
   {%- endif -%}
   {%- do reconcile._refuse_snapshot_of_other_columns(kept, settings.built.base, settings.declaration, base_batch, last.batch, purge_sentence) -%}
   {%- do reconcile._refuse_early_snapshot(
-          kept, base_batch, not settings.form.keyless and settings.form.materialized != 'history', settings.inputs.objects, last.batch, purge_sentence) -%}
+          kept, base_batch, not settings.form.keyless and settings.form.materialized != 'history', settings.inputs, last.batch, purge_sentence) -%}
   {{ return({'batch': last.batch, 'snapshot': snapshot, 'base_batch': base_batch}) }}
 {%- endmacro %}
 
@@ -71,9 +71,9 @@ the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcil
     ledger has none of the model itself, and the smallest of their batches counts. This holds as long as every change of
     the base table brings a row of a later batch. In a history, a copy of a record may change a version, and a delete
     without a key changes rows of earlier batches; there only the property counts. `base_batch`: the largest batch of
-    the copy. `is_shown_by_ledger`: whether the ledger can show it. `objects`: those of the model. `purged`: the last
-    purged batch. -#}
-{%- macro _refuse_early_snapshot(kept, base_batch, is_shown_by_ledger, objects, purged, purge_sentence) -%}
+    the copy. `is_shown_by_ledger`: whether the ledger can show it. `purged`: the last purged batch. -#}
+{%- macro _refuse_early_snapshot(kept, base_batch, is_shown_by_ledger, inputs, purged, purge_sentence) -%}
+  {%- set staging, objects = inputs.relations[0], inputs.objects -%}
   {%- set said = kept.properties.get('reconcile.base_snapshot') -%}
   {%- set later_copy = 'name a later copy, or remove base_snapshot from its meta if ingestion/maintain.py has kept a copy' -%}
   {%- if said == '' -%}
@@ -81,7 +81,10 @@ the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcil
   {%- elif said is not none -%}
     {%- if said | int < purged -%}
       {%- do reconcile.raise_complaints(['its base snapshot ' ~ kept.name ~ ' is of batch ' ~ said ~ ', and ' ~ purge_sentence ~ '; ' ~ later_copy]) -%}
+    {%- elif reconcile.was_set_back(kept.relation, kept.properties.get('reconcile.declared_in')) -%}
+      {%- do reconcile.raise_complaints(['its base snapshot ' ~ kept.name ~ ' was set back to before it had batch ' ~ said ~ ', and ' ~ purge_sentence ~ '; restore its newest version']) -%}
     {%- endif -%}
+    {%- do reconcile._refuse_copy_of_replaced_batches(kept, staging) -%}
   {%- else -%}
     {%- set found = run_query(reconcile._batch_when_applied(objects, purged)) if is_shown_by_ledger else [] -%}
     {%- set needed = found[0][0] if found else none -%}
@@ -94,15 +97,27 @@ the records of {{ object }} up to batch {{ batch }} were purged from {{ reconcil
   {%- endif -%}
 {%- endmacro %}
 
-{#- A model to which no record came since its last range has applied all batches up to the purged one. -#}
+{#- The copy has what the base table had, also records of batches that were not purged. A rebuild reads these batches again.
+    If staging has other batches under their numbers by then, the rows of those that are gone would stay. So the copy
+    notes the last batch that the model had applied, and when that batch was appended. -#}
+{%- macro _refuse_copy_of_replaced_batches(kept, staging) -%}
+  {%- set batch, appended_at = (kept.properties.get('reconcile.copied_from', '') ~ '  ').split(' ')[:2] -%}
+  {%- if batch and reconcile.purged_of_any_object(staging) < batch | int and reconcile.appended_at(staging, batch | int) != appended_at | int -%}
+    {%- do reconcile.raise_complaints(['its base snapshot ' ~ kept.name ~ ' has records up to batch ' ~ batch ~ ', and ' ~ reconcile.ledger_name(staging) ~ ' no longer has this batch, or has another one under this number: the staging table was restored or created again; restore the newest version of the staging table, or name an earlier copy']) -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- A model to which no record came since its last range has applied all batches up to the purged one. If the base table
+    has ever had a mark (see `marked_range`), its largest batch does not show what it lacks, and neither does that of a
+    copy. -#}
 {%- macro _batch_when_applied(objects, purged) -%}
 select base_batch
 from (
     select
         relation = {{ reconcile.literal(reconcile.ledger_name(reconcile.relation_of(model))) }} as is_own,
-        coalesce(min(if(last_batch >= {{ purged }}, base_batch, null)), max_by(base_batch, last_batch)) as base_batch
+        if(max(retried) is null, coalesce(min(if(last_batch >= {{ purged }}, base_batch, null)), max_by(base_batch, last_batch)), null) as base_batch
     from {{ reconcile.qualified(reconcile.ledger()) }}
-    where object = {{ reconcile.literal(objects | join(', ')) }} and kind not in ('purge', 'snapshot')
+    where object = {{ reconcile.literal(objects | join(', ')) }} and kind not in ('purge', 'snapshot', 'erasure')
     group by relation
 )
 order by is_own desc, base_batch
@@ -140,6 +155,11 @@ limit 1
     {%- set snapshot_types = {} -%}
     {%- for column in adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(snapshot)) -%}
       {%- do snapshot_types.update({column.name: column.dtype, reconcile.identifier(column.name): column.dtype}) -%}
+    {%- endfor -%}
+    {%- for column in form.columns if column.name in snapshot_types -%}
+      {%- for former in column.was or [] if former in snapshot_types -%}
+        {%- do complaints.append('its base snapshot ' ~ name ~ ' has a column ' ~ column.name ~ ' and a column ' ~ former ~ ', which is what ' ~ column.name ~ ' was called, so it was made before that column was renamed; name a copy that was made since') -%}
+      {%- endfor -%}
     {%- endfor -%}
     {%- for column in columns -%}
       {%- set stored = reconcile.stored_column(column, form.file_format) -%}

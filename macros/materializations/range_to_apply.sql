@@ -1,8 +1,8 @@
-{#- Which batches this run applies: {kind, first, last, delivered, has_records, repair, base_batch, ledger_batch,
-    snapshot, known_keyless_deletes, added, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
+{#- Which batches this run applies: {kind, first, last, delivered, has_records, repair, base_batch, ledger_batch, entry,
+    ledger_retried, snapshot, known_keyless_deletes, added, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
     (all batches). `delivered`: how many change records staging has in these batches. The base table shows which batches
-    were applied. The ledger only adds that trailing batches left no trace in the base table. To read too many batches
-    is harmless; to read too few is not. `columns` are the columns of the base table. If staging was purged, a rebuild
+    were applied, and so does the table of keyless deletes. The ledger only adds that trailing batches left no trace in
+    the tables. To read too many batches is harmless; to read too few is not. `columns` are the columns of the base table. If staging was purged, a rebuild
     begins with `snapshot`, a relation with these columns. `known_keyless_deletes`: those of earlier ranges, as SQL to
     select from; none without such deletes, and none for a rebuild: it reads all records, those deletes among them, and
     makes their table anew. But a rebuild from a base snapshot needs the table: staging was purged, and only the table
@@ -22,15 +22,19 @@
     {%- set applied = {'base_batch': purged.base_batch} -%}
   {%- else -%}
     {%- set added = reconcile.added_columns(relations, settings) -%}
-    {%- set retry = reconcile.retry_of_quarantine(relations, settings, added) -%}
+    {%- set of_ledger = reconcile.account_of(relations) -%}
+    {%- set retry = reconcile.retry_of_quarantine(relations, settings, added, of_ledger.ledger_retried) -%}
     {%- do reconcile._refuse_changed_declaration(relations, settings, added) if not retry or not retry.declares -%}
     {%- do reconcile._refuse_missing_tables(relations, settings.form.keyless, settings.built) -%}
-    {%- set applied = reconcile.applied_batches(relations) -%}
+    {%- set applied = reconcile.applied_batches(relations, settings.form.keyless, of_ledger) -%}
     {%- do reconcile.refuse_set_back(relations, settings, applied) -%}
+    {%- do reconcile.refuse_weaker_isolation(relations, settings) -%}
     {%- set known_batches = [applied.base_batch, applied.ledger_batch] -%}
     {%- do reconcile._refuse_reset_staging(relations, settings.inputs, last, known_batches | max) -%}
     {%- do reconcile._refuse_replaced_batches(relations, settings.inputs, applied) -%}
     {%- set first = (applied.ledger_batch if applied.base_batch == applied.ledger_base_batch else known_batches | min) + 1 -%}
+    {#- The table of keyless deletes was restored: it lacks those of later batches. -#}
+    {%- set first = [first, applied.deletes_batch + 1] | min if applied.deletes_batch < applied.ledger_deletes_batch else first -%}
     {%- if retry -%}
       {%- do retry.update({'applied': known_batches | max}) -%}
       {%- do reconcile.refuse_retry(relations, settings.inputs, retry, applied) if retry.first is not none -%}
@@ -54,6 +58,11 @@
   {%- if kind == 'rebuild' and not delivered and not repair and first <= last and not settings.as_of -%}
     {%- do reconcile._refuse_without_records(settings.inputs) -%}
   {%- endif -%}
+  {#- Before the records are read: if staging is restored meanwhile, the ledger has the time of the batch that was there,
+      by which the next run notices it. -#}
+  {%- for batch in [last] + ([repair.snapshot.batch] if repair else []) if settings.inputs.objects and (delivered or repair) and not settings.as_of -%}
+    {%- do reconcile.appended_at(settings.inputs.relations[0], batch) -%}
+  {%- endfor -%}
   {#- For `summary_of_run`. -#}
   {%- if settings.inputs.objects -%}
     {%- do graph.setdefault('reconcile_ranges', {}).update({model.unique_id: {
@@ -62,7 +71,7 @@
   {%- endif -%}
   {{ return({
       'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0 or repair is not none, 'repair': repair,
-      'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch,
+      'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch, 'entry': applied.entry, 'ledger_retried': applied.ledger_retried,
       'snapshot': purged.snapshot if purged else none,
       'known_keyless_deletes': reconcile.stored_keyless_deletes(relations, settings.form.keyless, settings.form.file_format)
           if settings.built[settings.form.keyless.kind] and (kind != 'rebuild' or purged.snapshot) else none,

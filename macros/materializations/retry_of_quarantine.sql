@@ -12,8 +12,8 @@
     of this retry and the earlier ones. `left`: how many quarantined records are of purged batches. `declares`: whether
     the declaration is another than that of the base table. A retry that another run began is ended by the next run,
     whether it asks for one or not, and also if that run goes on with other columns, see `changed_columns`. `added`: see
-    `added_columns`. -#}
-{%- macro retry_of_quarantine(relations, settings, added) -%}
+    `added_columns`. `ledger_retried`: see `applied_batches`. -#}
+{%- macro retry_of_quarantine(relations, settings, added, ledger_retried) -%}
   {%- set is_asked = reconcile.is_asked('retry_quarantine') -%}
   {%- set changed = reconcile.changed_aspects(settings.built.base, settings.declaration) -%}
   {%- set goes_on = changed == ['columns'] and settings.changes.built -%}
@@ -28,7 +28,10 @@
     {%- set of_quarantine = reconcile.table_properties(relations.quarantine).get('reconcile.retried') -%}
   {%- endif -%}
   {%- set begun = reconcile._begun_retry(of_base, of_quarantine) -%}
-  {%- set number = [reconcile._number_of_retry(of_base), reconcile._number_of_retry(of_quarantine)] | max + 1 -%}
+  {%- if ledger_retried > reconcile._number_of_retry(of_base) -%}
+    {%- set begun = {'number': ledger_retried, 'first': ([reconcile._first_marked(relations, of_base)] + ([begun.first] if begun else [])) | min} -%}
+  {%- endif -%}
+  {%- set number = reconcile._last_mark(of_base, of_quarantine, ledger_retried) + 1 -%}
   {%- if not is_asked -%}
     {{ return(dict(begun, whole=false, left=0, declares=false, least=reconcile._least_batch(begun.first, of_quarantine)) if begun and (not changed or goes_on) else none) }}
   {%- elif changed and not goes_on -%}
@@ -50,7 +53,8 @@
 {#- A retry that has not ended, {first, number}; none if there is none. The base table and the quarantine both have the
     property `reconcile.retried`. The base table has `3` after its third retry, and `3 17` while that retry is under way,
     which began with batch 17. The quarantine has `3 17`. Of several retries, it has the least batch. If its number is
-    greater than that of the base table, the base table was restored to before a retry, or the retry had just begun. -#}
+    greater than that of the base table, the base table was restored to before a retry, or the retry had just begun. The
+    ledger has the number too: somebody may have restored both tables. -#}
 {%- macro _begun_retry(of_base, of_quarantine) -%}
   {%- set of_base, of_quarantine = (of_base or '0') | string, (of_quarantine or '0 0') | string -%}
   {%- if ' ' in of_base -%}
@@ -58,6 +62,13 @@
   {%- elif reconcile._number_of_retry(of_quarantine) > reconcile._number_of_retry(of_base) -%}
     {{ return({'number': reconcile._number_of_retry(of_quarantine), 'first': of_quarantine.split(' ')[1] | int}) }}
   {%- endif -%}
+{%- endmacro %}
+
+{#- The first batch of the marked ranges that a base table lacks, by the ledger. -#}
+{%- macro _first_marked(relations, of_base) -%}
+  {{ return(run_query(
+      'select min(first_batch) as first_batch from ' ~ reconcile.qualified(reconcile.ledger()) ~ ' where relation = ' ~ reconcile.literal(reconcile.ledger_name(relations.live))
+      ~ ' and retried > ' ~ reconcile._number_of_retry(of_base))[0][0] | int(1)) }}
 {%- endmacro %}
 
 {%- macro _least_batch(first, of_quarantine) -%}
@@ -68,15 +79,33 @@
   {{ return(((retried or '0') | string).split(' ')[0] | int) }}
 {%- endmacro %}
 
+{#- The greatest number of a mark, by the base table, its quarantine and the ledger; 0 without one. -#}
+{%- macro _last_mark(of_base, of_quarantine, of_ledger=0) -%}
+  {{ return([reconcile._number_of_retry(of_base), reconcile._number_of_retry(of_quarantine), of_ledger] | max) }}
+{%- endmacro %}
+
 {#- The number in the marks of a base table and of its quarantine once both are made anew, see `_begun_retry`; 0 without a
-    mark. A rebuild with another declaration counts as a retry of all batches, since its quarantine lacks the records
-    that only this declaration reads. The table that was there before, if the run dies or if somebody restores it, may
-    go on with the declaration, and is then brought up to date. `retry`: see `retry_of_quarantine`. -#}
+    mark. A rebuild counts as a retry of all batches: it may read what was not staged before, or what only its
+    declaration reads, and its quarantine lacks those records. The table that was there before, if the run dies or if
+    somebody restores it, is then brought up to date. `retry`: see `retry_of_quarantine`. -#}
 {%- macro number_of_rebuild(settings, retry) -%}
   {%- set built = settings.built -%}
-  {%- set last = [reconcile._number_of_retry(built.retried), reconcile._number_of_retry(built.retried_quarantine)] | max -%}
-  {%- set changed = reconcile.changed_aspects(built.base, settings.declaration) if built.base else [] -%}
-  {{ return(retry.number if retry else last + 1 if changed else last) }}
+  {%- set last = reconcile._last_mark(built.retried, built.retried_quarantine) -%}
+  {{ return(retry.number if retry else last + 1 if built.base else last) }}
+{%- endmacro %}
+
+{#- What a range marks as a retry does; none if it marks nothing. Beside a retry this is a range that changes rows of the
+    base table and brings none of a later batch: in a history, a delete without a key ends versions of earlier batches.
+    The largest batch stays the same, so it does not show whether somebody restores the table to before the range. The
+    marks show it, if the range counts as a retry of its own batches. -#}
+{%- macro marked_range(settings, range, counts) -%}
+  {%- set built = settings.built -%}
+  {%- set leaves_no_batch = counts.merged and (counts.base_batch or 0) <= range.base_batch -%}
+  {%- if range.retry or range.kind == 'rebuild' or not leaves_no_batch -%}{{ return(range.retry) }}{%- endif -%}
+  {{ return({
+      'whole': false, 'first': range.first, 'left': 0, 'declares': false,
+      'number': reconcile._last_mark(built.retried, built.retried_quarantine, range.ledger_retried) + 1,
+      'least': reconcile._least_batch(range.first, built.retried_quarantine)}) }}
 {%- endmacro %}
 
 {#- The statements before a retry writes rows. The mark of the quarantine comes first: if the base table is restored

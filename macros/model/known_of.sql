@@ -3,10 +3,16 @@
   {{ return(graph.get('reconcile_known', {}).get(reconcile.ledger_name(relation))) }}
 {%- endmacro %}
 
-{#- Whether a model has nothing to apply, and its base table is as the ledger says. -#}
+{#- Whether a model has nothing to apply, and its tables are as the ledger says. -#}
 {%- macro is_idle(relation) -%}
   {%- set known = reconcile.known_of(relation) -%}
-  {{ return(known and known.base_batch is not undefined and known.base_batch == known.ledger_base_batch) }}
+  {{ return(known and known.base_batch is not undefined and reconcile.tables_are_as_applied(known)) }}
+{%- endmacro %}
+
+{#- Whether a table that the ledger speaks of, the base table or that of keyless deletes, is as the ledger has it. The table
+    of the deletes may also have later ones, of a run that died. `account`: as `applied_batches` describes it. -#}
+{%- macro tables_are_as_applied(account) -%}
+  {{ return(account.base_batch == account.ledger_base_batch and account.deletes_batch >= account.ledger_deletes_batch) }}
 {%- endmacro %}
 
 {#- Whether a run leaves a model as it is: see the variable `only_new_records`. -#}

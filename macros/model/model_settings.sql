@@ -278,6 +278,6 @@
   {{ return({
       'columns': reconcile.built_columns(properties, reconcile.keys_of(model)), 'tables': properties.get('reconcile.tables'),
       'snapshot': properties.get('reconcile.snapshot_applied'), 'retried': properties.get('reconcile.retried'),
-      'kept_deletes': properties.get('reconcile.kept_deletes'), 'declared_in': properties.get('reconcile.declared_in'),
+      'kept_deletes': properties.get('reconcile.kept_deletes'), 'declared_in': properties.get('reconcile.declared_in'), 'isolation_level': properties.get('write.merge.isolation-level'),
       'current_snapshot': properties.get('current-snapshot-id')}) }}
 {%- endmacro %}

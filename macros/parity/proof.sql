@@ -162,7 +162,7 @@ group by finding
 {%- macro _batches_of_account(comparison) -%}
 select min(first_batch) as first_batch, max(last_batch) as last_batch
 from {{ reconcile.qualified(reconcile.ledger()) }}
-where relation = {{ reconcile.literal(reconcile.ledger_name(comparison.model)) }} and kind not in ('purge', 'snapshot')
+where relation = {{ reconcile.literal(reconcile.ledger_name(comparison.model)) }} and kind not in ('purge', 'snapshot', 'erasure')
 {%- endmacro %}
 
 {#- The verdicts of the rows that differ: {unique_id, verdicts, counts}. `verdicts` is the view of the session that has

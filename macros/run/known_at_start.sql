@@ -1,10 +1,10 @@
 {#- What a run queries once for all its models, and not for each: {name: {ledger_batch, ledger_base_batch, entry,
-    last_appended_at, first, last, delivered}}. The models are those that have been built and read a staging table, by
-    their names in the ledger. Each has its account, as `applied_batches` has it, the batches after the account up to
-    the cut, and the number of records in these batches. A model without such records, and without a new
-    snapshot beside the log, is idle, and also has `base_batch`. With the variable `only_new_records`, it has `is_left`
-    in place of `base_batch`, and the run leaves it as it is; but not if staging or the ledger shows that something is
-    wrong, so that the model says what.
+    last_appended_at, ledger_deletes_batch, ledger_retried, first, last, delivered}}. The models are those that have been
+    built and read a staging table, by their names in the ledger. Each has its account, as `applied_batches` has it, the
+    batches after the account up to the cut, and the number of records in these batches. A model without such records,
+    and without a new snapshot beside the log, is idle, and also has `base_batch` and `deletes_batch`. With the variable
+    `only_new_records`, it has `is_left` in place of them, and the run leaves it as it is; but not if staging or the
+    ledger shows that something is wrong, so that the model says what.
 
     An idle model sees only in the next run what other runs write in the meantime. A model with new records queries its
     base table itself, just before it continues. So it notices a base table that was restored by then. The statement
@@ -14,11 +14,11 @@
   {%- set known, models = {}, {} -%}
   {%- for node in reconcile.reconciled_nodes() if node.unique_id in selected_resources and reconcile._applies_batches(node, cuts) -%}
     {%- set relation = reconcile.relation_of(node) -%}
-    {%- do models.update({reconcile.ledger_name(relation): {'inputs': reconcile.model_inputs(node), 'relations': reconcile.model_relations(relation)}}) -%}
+    {%- do models.update({reconcile.ledger_name(relation): {'inputs': reconcile.model_inputs(node), 'relations': reconcile.model_relations(relation), 'keyless': reconcile.keyless_deletes_of(node)}}) -%}
   {%- endfor -%}
   {%- if models -%}
-    {%- for row in run_query(reconcile._accounts(models | list, by_name=true)) if row[0] in models and reconcile._are_listed(models[row[0]].relations) -%}
-      {%- do known.update({row[0]: {'ledger_batch': row[1], 'ledger_base_batch': row[2], 'entry': row[3], 'last_appended_at': row[4], 'first': row[1] + 1, 'last': cuts[reconcile.ledger_name(models[row[0]].inputs.relations[0])], 'delivered': 0}}) -%}
+    {%- for row in run_query(reconcile._accounts(models | list, by_name=true)) if row[0] in models and reconcile._are_listed(models[row[0]], row[5]) -%}
+      {%- do known.update({row[0]: {'ledger_batch': row[1], 'ledger_base_batch': row[2], 'entry': row[3], 'last_appended_at': row[4], 'ledger_deletes_batch': row[5], 'ledger_retried': row[6], 'first': row[1] + 1, 'last': cuts[reconcile.ledger_name(models[row[0]].inputs.relations[0])], 'delivered': 0}}) -%}
     {%- endfor -%}
   {%- endif -%}
   {%- for name in models | list if name not in known -%}{%- do models.pop(name) -%}{%- endfor -%}
@@ -37,7 +37,7 @@
       {%- endif -%}
     {%- endfor -%}
     {%- for row in (run_query(reconcile._largest_batches(idle, known)) if idle else []) -%}
-      {%- do known[row[0]].update({'base_batch': row[1]}) -%}
+      {%- do known[row[0]].update({'base_batch': row[1], 'deletes_batch': row[2]}) -%}
     {%- endfor -%}
   {%- endif -%}
   {{ return(known) }}
@@ -66,7 +66,10 @@
   {{ return(continues and inputs.objects and inputs.relations | length == 1 and cuts.get(reconcile.ledger_name(inputs.relations[0])) is not none) }}
 {%- endmacro %}
 
-{%- macro _are_listed(relations) -%}
+{#- `deletes_batch`: the largest batch of the table of keyless deletes, as the ledger has it; 0 without such a table. -#}
+{%- macro _are_listed(model, deletes_batch) -%}
+  {%- set relations = model.relations -%}
+  {%- if deletes_batch and model.keyless and not reconcile.is_listed(relations[model.keyless.kind]) -%}{{ return(false) }}{%- endif -%}
   {{ return(reconcile.is_listed(relations.base) and reconcile.is_listed(relations.quarantine) and reconcile.is_listed(relations.live) and reconcile.is_listed(relations.changes)) }}
 {%- endmacro %}
 
@@ -97,10 +100,13 @@ group by read.relation
 {%- endmacro %}
 
 {#- For each model, the largest batch in its base table; 0 if the table has none from the ledger's `base_batch` on, as
-    after a restore. The condition lets files of earlier batches be skipped. -#}
+    after a restore. The condition lets files of earlier batches be skipped. Also the largest batch of its table of
+    keyless deletes, if the ledger knows of one. -#}
 {%- macro _largest_batches(models, known) -%}
 {%- for name, model in models.items() %}
-select {{ reconcile.literal(name) }} as relation, coalesce(max(_change_batch), 0) as base_batch from {{ reconcile.qualified(model.relations.base) }} where _change_batch >= {{ known[name].ledger_base_batch }}
+{%- set deletes = '(select coalesce(max(_change_batch), 0) from ' ~ reconcile.qualified(model.relations[model.keyless.kind]) ~ ')'
+      if model.keyless and known[name].ledger_deletes_batch else known[name].ledger_deletes_batch %}
+select {{ reconcile.literal(name) }} as relation, coalesce(max(_change_batch), 0) as base_batch, {{ deletes }} as deletes_batch from {{ reconcile.qualified(model.relations.base) }} where _change_batch >= {{ known[name].ledger_base_batch }}
 {{ 'union all' if not loop.last }}
 {%- endfor -%}
 {%- endmacro %}

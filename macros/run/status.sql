@@ -131,7 +131,7 @@ inner join (
     left join (
         select relation, max_by(last_batch, {{ reconcile.ledger_order() }}) as last_batch
         from {{ reconcile.qualified(reconcile.ledger()) }}
-        where kind not in ('purge', 'snapshot')
+        where kind not in ('purge', 'snapshot', 'erasure')
         group by relation
     ) as account
         on account.relation = read.relation

@@ -6,7 +6,7 @@
 {%- macro default__format_properties(file_format) -%}
   {{ return({} if file_format != 'iceberg' else {
       'format-version': '3', 'write.merge.mode': 'merge-on-read', 'write.update.mode': 'merge-on-read',
-      'write.delete.mode': 'merge-on-read'}) }}
+      'write.delete.mode': 'merge-on-read', 'write.merge.isolation-level': 'serializable'}) }}
 {%- endmacro %}
 
 {#- Delta itself knows only this level of isolation, under which `insert_into_ledger` was tried. Databricks takes a weaker

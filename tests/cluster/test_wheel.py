@@ -19,7 +19,7 @@ from projects import PACKAGE
 
 pytestmark = pytest.mark.soak
 
-COMMANDS = ["append", "generate", "maintain", "metastore", "parity", "report", "run_dbt", "snapshot", "status"]
+COMMANDS = ["append", "erase", "generate", "maintain", "metastore", "parity", "report", "run_dbt", "snapshot", "status"]
 # Seconds. An answer takes a tenth of it; what imports Spark or a client of Google's takes longer than this.
 SOON = 2.0
 # An executor's Python writes down that it has run, and what it was asked for.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 
 import pytest
 from datastream import Staged, event
 from memory import Memory, MemoryProject
-from plain_dbt import CompilerError, Relation
+from plain_dbt import CompilerError, Relation, Rows
 from pyspark.sql import SparkSession
+from row_deletes import COLUMNS, OBJECT, change
 
 LEDGER = "account.reconcile_ledger"
 GAP, UNKNOWN = (
@@ -110,6 +112,103 @@ def test_staging_that_was_restored_is_noticed_for_good(project: MemoryProject) -
     stage(memory, 2, 20)
     project.run("things", full_refresh=True)
     assert project.failing("ledger_balances", "things") == []
+
+
+def meanwhile(project: MemoryProject, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Let something happen just before the next MERGE into the base table."""
+    merge, waits = project.memory._merge, [act]
+
+    def merging(sql: str) -> Rows:
+        if sql.startswith("merge into `account`.`things__base`") and waits:
+            waits.pop()()
+        return merge(sql)
+
+    monkeypatch.setattr(project.memory, "_merge", merging)
+
+
+def test_a_base_table_that_is_restored_during_a_run_stops_the_run(
+    project: MemoryProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = project.memory
+    older = memory.version("account.things__base")
+    stage(memory, 4)
+    project.run("things")
+    stage(memory, 5)
+    meanwhile(project, monkeypatch, lambda: memory.restore("account.things__base", older))
+    with pytest.raises(Exception, match="another run of this model wrote at the same time, or the table was restored"):
+        project.run("things")
+    assert project.run("things")["things"].startswith("REPLAY batches 4-5")
+    assert ids(project) == list(range(2, 12))
+    assert project.failing("ledger_balances", "things") == []
+
+
+def test_staging_that_is_restored_during_a_run_is_noticed_when_its_numbers_come_again(
+    project: MemoryProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = project.memory
+    stage(memory, 4)
+    meanwhile(project, monkeypatch, lambda: memory.delete("account_lake.changes", "batch = 4"))
+    project.run("things")
+    stage(memory, 4, first=50)
+    with pytest.raises(CompilerError, match="now has another batch under this number"):
+        project.run("things")
+
+
+def test_a_base_table_that_is_restored_to_before_a_rebuild_gets_what_the_rebuild_had_read(
+    project: MemoryProject,
+) -> None:
+    memory = project.memory
+    whole = memory.version("account_lake.changes")
+    memory.delete("account_lake.changes", "batch = 2")
+    project.run("things", full_refresh=True)
+    assert ids(project) == [2, 3, 6, 7]
+    older = memory.version("account.things__base")
+    properties = dict(memory.relation_properties("account", "things__base"))
+    memory.restore("account_lake.changes", whole)
+    project.run("things", full_refresh=True)
+    memory.restore("account.things__base", older, properties)
+    stage(memory, 4)
+    assert project.run("things")["things"].startswith("REPLAY batches 1-4")
+    assert ids(project) == list(range(2, 10))
+    assert project.failing("ledger_balances", "things") == []
+
+
+@pytest.mark.parametrize("later", ["a delete without a key", "a copy with an earlier time"])
+def test_a_history_that_is_restored_to_any_version_has_all_versions_after_the_next_records(
+    spark: SparkSession, later: str
+) -> None:
+    """A batch that only ends versions, or changes since when they are valid, leaves no record of its own."""
+    staging, base = "set_back_lake.changes", "set_back.past__base"
+    updated = change(1, 2, "UPDATE", 11, "b", "z")
+    copied = json.dumps(json.loads(updated.text) | {"source_timestamp": "2026-01-01T00:00:00Z"})
+    told = [
+        [change(1, 1, "INSERT", 9, "a", "x").text, change(1, 2, "INSERT", 10, "b", "y").text, updated.text],
+        [change(1, None, "DELETE", 12, "a").text if later == "a delete without a key" else copied],
+        [change(1, None, "DELETE", 13, "b").text],
+    ]
+    with Memory(spark) as memory:
+        set_back, made_anew = memory.project("set_back"), memory.project("made_anew")
+        for project in (set_back, made_anew):
+            project.source("set_back_lake", "changes")
+            project.model(
+                "past",
+                "{{ config(materialized='history', unique_key=['history', 'id']) }}\n"
+                f"{{{{ reconcile.datastream_oracle(source('lake', 'changes'), object='{OBJECT}') }}}}",
+                COLUMNS,
+            )
+        kept = []
+        for batch, records in enumerate(told, start=1):
+            memory.stage(staging, [Staged(text, OBJECT, batch) for text in records])
+            set_back.run("past")
+            kept.append((memory.version(base), dict(memory.relation_properties("set_back", "past__base"))))
+        for batch, (version, properties) in enumerate(kept, start=len(told) + 1):
+            memory.restore(base, version, properties)
+            memory.stage(staging, [Staged(change(1, batch, "INSERT", 10 + batch, "c", "w").text, OBJECT, batch)])
+            set_back.run("past")
+            made_anew.run("past", full_refresh=True)
+            seen, right = (sorted(memory.table(name).toJSON().collect()) for name in (base, "made_anew.past__base"))
+            assert seen == right
+            assert set_back.failing("ledger_balances", "past") == []
 
 
 def test_a_quarantine_that_was_restored_is_noticed_until_it_is_whole(project: MemoryProject) -> None:

@@ -43,6 +43,35 @@ def test_the_table_of_row_deletes_is_made_when_the_first_one_comes(memory: Memor
     assert rows.failing_tests() == {"no_pending_rows"}
 
 
+@pytest.mark.parametrize("news", [True, False])
+@pytest.mark.parametrize("model", [Rows, RowVersions])
+def test_row_deletes_that_were_restored_to_an_earlier_version_come_again(
+    memory: Memory, model: type[Rows], news: bool
+) -> None:
+    """The base table has no row of these batches, and the view would show the rows again."""
+    records = [
+        change(1, 1, "INSERT", 9, "a", "x"),
+        change(1, 2, "INSERT", 10, "b", "y"),
+        change(1, 3, "INSERT", 11, "c", "z"),
+        replace(change(1, None, "DELETE", 12, "a"), batch=2),
+        replace(change(1, None, "DELETE", 13, "b"), batch=3),
+        replace(change(1, 4, "INSERT", 14, "d", "w"), batch=4),
+    ]
+    schema = f"restored_deletes_{model.materialized}_{news}".lower()
+    rows, deletes = model(memory, schema, records), f"{schema}.tbl__row_deletes"
+    for batch in (1, 2):
+        rows.run(batch)
+    older = memory.version(deletes)
+    rows.run(3)
+    memory.restore(deletes, older)
+    if news:
+        rows.run(4)
+    else:
+        rows.project.run("tbl")
+    rows.check_state()
+    assert memory.table(deletes).count() == 2
+
+
 def test_of_a_table_without_a_primary_key_the_address_can_be_the_key(memory: Memory) -> None:
     records = [
         change(1, 1, "INSERT", 9, "a", "x"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from datastream import Staged, event
@@ -13,8 +13,9 @@ from file_formats import file_format
 from plain_dbt import PlainProject, Rows
 from process.spark_warehouse import SparkWarehouse
 from pyspark.sql import SparkSession
+from reconcile_jobs.process.errors import Fault, UsageError, explained
 from reconcile_jobs.retention.compaction import Compaction, CompactionResult
-from reconcile_jobs.retention.files import TableFiles
+from reconcile_jobs.retention.files import AGE, TableFiles
 from reconcile_jobs.retention.purge import Purge, Result
 from reconcile_jobs.retention.tables import Tables
 from reconcile_jobs.staging import TableName
@@ -186,3 +187,20 @@ class DyingFiles(TableFiles):
             type(self).written += 1
             if type(self).written == type(self).place:
                 raise Killed
+
+
+def in_a_week() -> datetime:
+    """Return a moment at which all versions of before are old enough to be deleted."""
+    return datetime.now(UTC) + AGE + timedelta(seconds=5)
+
+
+def again(act: Callable[[], object]) -> int:
+    """Do what may meet another commit until it succeeds, and return how often it was tried."""
+    for number in range(1, 20):
+        try:
+            act()
+            return number
+        except Exception as problem:
+            told = explained(problem)
+            assert isinstance(told, Fault) and not isinstance(told, UsageError), told
+    raise AssertionError("it never succeeds")

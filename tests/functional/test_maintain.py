@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import pytest
 from datastream import Staged, event
 from file_formats import failpoints_of_an_append, file_format
-from functional.maintained_shop import CALL, COLUMNS, Dying, DyingFiles, Killed, Shop
+from functional.maintained_shop import CALL, COLUMNS, Dying, DyingFiles, Killed, Shop, again, in_a_week
 from plain_dbt import CompilerError
 from pyspark.sql import SparkSession
 from reconcile_jobs.process import failpoints
-from reconcile_jobs.process.errors import Fault, UsageError, explained
+from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.retention import files
 from reconcile_jobs.retention.compaction import Compaction, CompactionResult, Left
 from reconcile_jobs.retention.files import TableFiles
@@ -366,10 +364,6 @@ def test_an_append_that_was_killed_before_a_compaction_goes_on_exactly_once(
         assert table.records() == table.whole()
 
 
-def in_a_week() -> Any:
-    return datetime.now(UTC) + files.AGE + timedelta(seconds=5)
-
-
 @pytest.mark.soak
 def test_old_versions_go_and_nothing_else(spark: SparkSession) -> None:
     shop = Shop(spark, "tidied")
@@ -435,17 +429,6 @@ def test_appends_merges_and_compactions_at_once(shop: Shop) -> None:
                 results.append(shop.compact(deletes_versions=False))
         except BaseException as problem:
             problems.append(problem)
-
-    def again(act: Callable[[], object]) -> int:
-        """Do what may meet another commit, and return how often it was tried."""
-        for number in range(1, 20):
-            try:
-                act()
-                return number
-            except Exception as problem:
-                told = explained(problem)
-                assert isinstance(told, Fault), told
-        raise AssertionError("it never succeeds")
 
     beside = Thread(target=compacting)
     beside.start()

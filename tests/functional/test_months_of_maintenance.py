@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from statistics import median
 from threading import Event, Thread
@@ -21,10 +21,9 @@ import pyarrow as pa
 import pytest
 from datastream import event
 from file_formats import file_format
-from functional.maintained_shop import Dying, DyingFiles, Killed, Shop
+from functional.maintained_shop import Dying, DyingFiles, Killed, Shop, again, in_a_week
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from reconcile_jobs.process.errors import Fault, UsageError, explained
 from reconcile_jobs.process.session import settings
 from reconcile_jobs.retention import files
 from reconcile_jobs.retention.compaction import WORTH, CompactionResult
@@ -243,22 +242,6 @@ class Versions(TableFiles):
             super().remove_versions(table)
         else:
             self._execute(files.removal("iceberg", table, {}, in_a_week())[:1])
-
-
-def in_a_week() -> Any:
-    return datetime.now(UTC) + files.AGE + timedelta(seconds=5)
-
-
-def again(act: Callable[[], object]) -> None:
-    """Do what may meet another commit until it succeeds."""
-    for _ in range(20):
-        try:
-            act()
-            return
-        except Exception as problem:
-            told = explained(problem)
-            assert isinstance(told, Fault) and not isinstance(told, UsageError), told
-    raise AssertionError("it never succeeds")
 
 
 @pytest.mark.parametrize(

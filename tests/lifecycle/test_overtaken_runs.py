@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 from tables import restore, versions
 
 SENTENCE = (
-    "another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches "
-    "that are missing"
+    "another run of this model wrote at the same time, or the table was restored, so this run stopped; "
+    "the next `dbt run` applies the batches that are missing"
 )
 INTO_LEDGER = r"(insert|merge) into `\w+`\.`reconcile_ledger`"
 MODELS = {"current_state": "things", "history": "past"}

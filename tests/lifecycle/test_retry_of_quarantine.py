@@ -81,8 +81,11 @@ class Shop:
         return sorted(map(str, rows))
 
     def kept(self) -> list[str]:
-        """Return the base table without the hashes of its order: a table that goes on keeps those of former types."""
-        found = self.warehouse.table(f"{self.schema}.things__base").drop("_change_sequence")
+        """Return the base table without ids, and without the hashes of its order.
+
+        A table that goes on keeps the hashes of former types.
+        """
+        found = self.warehouse.table(f"{self.schema}.things__base").drop("_change_id", "_change_sequence")
         return sorted(map(str, found.select(*sorted(found.columns)).collect()))
 
     def quarantined(self) -> int:

@@ -217,6 +217,7 @@ def test_a_run_that_dies_leaves_the_old_declaration_or_the_whole_table() -> None
         else:
             w = life.warehouse
             w.base_batch = 5
+            w.counts["merged"] = 0  # the rebuild has the rows of all batches
             w.column_types["__base` where false"] = {}  # not asked any more
             w.ledger = (3, 3) if lives == place + 1 else (5, 5)
             assert "columns added" not in ran(life), lives

@@ -955,7 +955,75 @@ def refreshed_addresses() -> Life:
     return life
 
 
+REPLACED = (
+    f"{KEPT} has records up to batch 3, and {STAGING} no longer has this batch, or has another one under this number: "
+    "the staging table was restored or created again; restore the newest version of the staging table, or name an "
+    "earlier copy"
+)
 LATER_COPY = "name a later copy, or remove base_snapshot from its meta if ingestion/maintain.py has kept a copy"
+
+
+def weaker() -> Life:
+    """Return a model on Iceberg with news, whose base table has a weaker level of isolation than it was made with."""
+    life = built(thing(file_format="iceberg"))()
+    life._increment()
+    life.warehouse.properties["demo.orders__base"]["write.merge.isolation-level"] = "snapshot"
+    return life
+
+
+def quarantine_of(**columns: str) -> Callable[[], Life]:
+    """Return a model with news, of which a record is quarantined, and whose quarantine has other columns."""
+
+    def living() -> Life:
+        life = built(thing())()
+        life._increment()
+        life.warehouse.column_types["__quarantine` where false"] = columns
+        return life
+
+    return living
+
+
+def restored_meanwhile(file_format: str, full_refresh: bool) -> None:
+    """Run a model with a marked range, or a rebuild; the base table is restored before that is in the ledger."""
+    life = built(thing(materialized="history", file_format=file_format))()
+    life._increment()
+    life.warehouse.counts |= {"base_batch": 3}
+    life.warehouse.answers["as ancestors,"] = {"snapshots": 1, "ancestors": 0, "number": 9}
+    query = life.warehouse.query
+
+    def meanwhile(sql: str) -> Any:
+        if "into `demo`.`reconcile_ledger`" in sql and file_format == "delta":
+            del life.warehouse.properties["demo.orders__base"]["reconcile.retried"]
+        return query(sql)
+
+    life.project.context["run_query"] = meanwhile
+    life.project.run("orders", full_refresh=full_refresh)
+
+
+def copy_of(appended_at: int | None) -> Callable[[], Life]:
+    """Return a model whose copy has records up to batch 3, and what staging says of that batch now."""
+
+    def living() -> Life:
+        life = purged(with_snapshot(), of_batch="2")()
+        life.warehouse.purges = {life.shape.object: 2}
+        life.warehouse.properties["lake.orders_kept"]["reconcile.copied_from"] = "3 41"
+        life.warehouse.appended_at[3] = appended_at
+        return life
+
+    return living
+
+
+def rolled_back(ancestors: int) -> Callable[[], Life]:
+    """Return a model whose copy on Iceberg was set back, which leaves the property that says which batch it has."""
+
+    def living() -> Life:
+        columns = {"_deleted": None, "_change_deleted": "boolean"}
+        life = purged(with_snapshot(file_format="iceberg"), columns=columns, of_batch="2")()
+        life.warehouse.properties["lake.orders_kept"]["reconcile.declared_in"] = "41 3"
+        life.warehouse.answers["as ancestors,"] = {"snapshots": 1, "ancestors": ancestors, "number": 9}
+        return life
+
+    return living
 
 
 def purged_meanwhile(**said: Any) -> Callable[[], Life]:
@@ -1156,6 +1224,19 @@ STAGED: dict[str, Refusal] = {
         )
         for materialized in ("current_state", "history")
     },
+    "and its base table lets two runs at once insert rows twice": Refusal(
+        run(weaker),
+        ["demo.orders__base has write.merge.isolation-level = 'snapshot', with which two runs at once insert rows "
+         "twice; run `alter table demo.orders__base set tblproperties ('write.merge.isolation-level' = "
+         "'serializable')`, and remove what overrides it in the session, "
+         "spark.sql.catalog.<catalog>.table-override.write.merge.isolation-level"],
+    ),
+    "and the quarantine lacks a column": Refusal(
+        run(quarantine_of(record="string", _change_error="string", _change_batch="bigint", origin="string")),
+        ["the table demo.orders__quarantine has no column _change_id, so records that could not be applied cannot be "
+         "kept there; restore its newest version, or rebuild the model with "
+         "`dbt run --full-refresh --select orders`"],
+    ),
     **{
         f"and the {kind} of {name} are dropped": Refusal(
             run(without(f"__{kind}", SHAPES[name])),
@@ -1241,6 +1322,36 @@ STAGED: dict[str, Refusal] = {
          f"{KEPT} has no column _change_sequence; name a copy of the whole base table",
          f"column _change_batch of {KEPT} has the type int, and the base table needs bigint; {AGAIN_WITH_TYPE}"],
     ),
+    "a base snapshot that was rolled back": Refusal(
+        run(rolled_back(ancestors=0)),
+        [f"{KEPT} was set back to before it had batch 2, and {PURGED}; restore its newest version"],
+    ),
+    "a base snapshot of a batch that was replaced": Refusal(run(copy_of(42)), [REPLACED]),
+    "a base snapshot of a batch that is gone": Refusal(run(copy_of(None)), [REPLACED]),
+    "a base snapshot of before a column was renamed": Refusal(
+        run(
+            purged(
+                with_snapshot(
+                    columns={"id": "string", "note": {"data_type": "string", "config": {"meta": {"was": "text"}}}}
+                ),
+                columns={"note": "string", "text": "string"},
+            )
+        ),
+        [f"{KEPT} has a column note and a column text, which is what note was called, so it was made before that "
+         "column was renamed; name a copy that was made since"],
+    ),
+    **{
+        f"a base table of {file_format} that is restored while it is {done}": Refusal(
+            partial(restored_meanwhile, file_format, full_refresh),
+            ["demo.orders__base was restored while this run wrote it; run the same command again, or on Iceberg, where "
+             "the properties of the table stay, restore its newest version first"],
+        )
+        for file_format, done, full_refresh in (
+            ("delta", "written", False),
+            ("iceberg", "written", False),
+            ("iceberg", "rebuilt", True),
+        )
+    },
     "a base snapshot of a history, of the rows alone": Refusal(
         run(purged(with_snapshot(materialized="history"), columns={"valid_from": None})),
         [f"{KEPT} has no column valid_from; name a copy of the whole base table"],
@@ -1388,7 +1499,7 @@ def test_the_copy_that_the_job_keeps_is_a_base_snapshot_without_a_word_in_the_mo
     life = with_kept_copy(thing(materialized=materialized), reconcile__base_snapshot="2")
     life.project.run("orders")
     assert any("from `demo`.`orders__snapshot`" in sql for sql in life.warehouse.statements if "create" in sql)
-    assert not any("kind not in ('purge', 'snapshot')" in sql for sql in life.warehouse.statements), "it says itself"
+    assert not any("kind not in ('purge', 'snap" in sql for sql in life.warehouse.statements), "it says itself"
 
 
 def test_a_base_snapshot_of_other_columns_is_taken_if_no_record_of_it_is_read_again() -> None:
@@ -1425,6 +1536,25 @@ def test_the_copy_that_the_job_keeps_is_refused_where_it_is_of_before_the_purge(
     living = partial(with_kept_copy, thing(), reconcile__base_snapshot="1")
     says = f"its base snapshot demo.orders__snapshot is of batch 1, and {PURGED}; {LATER_COPY}"
     Refusal(run(living), [says]).check()
+
+
+def test_a_quarantine_with_a_column_more_and_in_another_order_gets_each_value_in_its_column() -> None:
+    life = quarantine_of(
+        origin="string", RECORD="string", seen_by="int", _change_batch="bigint", _change_id="string",
+        _change_error="string",
+    )()  # fmt: skip
+    life.project.run("orders")
+    (sql,) = (sql for sql in life.warehouse.statements if sql.startswith("insert into `demo`.`orders__quarantine`"))
+    assert (
+        "\nselect `origin`, `RECORD`, cast(null as int), `_change_batch`, `_change_id`, `_change_error`\nfrom (\n"
+        in sql
+    )
+
+
+def test_a_copy_of_iceberg_that_has_its_snapshot_is_taken() -> None:
+    life = rolled_back(ancestors=1)()
+    life.project.run("orders")
+    assert any("from `lake`.`orders_kept`" in sql for sql in life.warehouse.statements if "create" in sql)
 
 
 def test_a_purge_that_was_there_before_the_run_is_no_purge_meanwhile() -> None:
@@ -1589,7 +1719,8 @@ def test_a_ledger_of_before_gets_the_columns_that_it_lacks() -> None:
     life.project.begin("run")
     assert [sql for sql in life.warehouse.statements if sql.startswith("alter table")] == [
         "alter table `demo`.`reconcile_ledger` add columns (last_appended_at timestamp, zero_dates bigint, "
-        f"quarantine_reasons {life.project.macros._type_of_reasons()}, stored_rows bigint)"
+        f"retried bigint, deletes_batch bigint, quarantine_reasons {life.project.macros._type_of_reasons()}, "
+        "stored_rows bigint)"
     ]
 
 

@@ -172,7 +172,8 @@ def test_what_only_reads_more_does_not_read_all_of_staging(before: Columns, now:
 def test_without_a_quarantined_record_the_declaration_alone_changes() -> None:
     life = corrected(first=None)()
     assert ran(life) == "APPLY batches 4-5: 7 of 200 applied, 1 quarantined"
-    assert "reconcile.retried" not in properties(life) and "retried" not in " ".join(written(life))
+    assert "reconcile.retried" not in properties(life) and "reconcile.retried" not in " ".join(written(life))
+    assert any("cast(null as bigint) as retried" in sql for sql in written(life))
     life = corrected(first=None)()
     life._nothing_new()
     assert ran(life) == "nothing new"
@@ -275,7 +276,8 @@ def test_a_retry_that_dies_is_ended_by_the_next_run_whoever_runs_it(columns: Col
             if not lives:
                 w.answers[MARK] = {"first_batch": 2, "purged_records": 0}
         if lives > ledger:
-            w.ledger, w.base_batch = (5, 5), 5
+            w.ledger, w.base_batch, w.staged = (5, 5), 5, 6
+            w.counts["base_batch"] = 6
         if not news:
             w.staged = w.ledger[0]
             life.project.begin("run", ["orders"])  # nothing new
@@ -305,6 +307,42 @@ def test_a_base_table_that_was_restored_to_before_a_retry_is_brought_back() -> N
             life.project.node("orders")["columns"]["name"]["data_type"] = "varchar(5)"
             ask(life, False)
         assert ran(life).endswith("; quarantine retried from batch 2 on")
+
+
+def test_both_tables_may_have_been_restored_and_the_ledger_still_knows() -> None:
+    life = corrected(SHORT, retry=False)()
+    w = life.warehouse
+    w.ledger_retried, w.first_marked = 2, 2
+    w.properties["demo.orders__base"]["reconcile.retried"] = "1"
+    w.properties["demo.orders__quarantine"]["reconcile.retried"] = "1 3"
+    assert ran(life).endswith("; quarantine retried from batch 2 on")
+    assert properties(life)["reconcile.retried"] == "2" and properties(life, "quarantine")["reconcile.retried"] == "2 2"
+    assert any("    2 as retried,\n" in sql for sql in written(life))
+    (asked,) = (sql for sql in w.statements if sql.startswith("select min(first_batch)"))
+    assert asked.endswith("where relation = 'demo.orders' and retried > 1")
+    assert "retried" not in ran(life)
+
+
+@pytest.mark.parametrize(
+    ("largest", "merged", "is_marked"), [(5, 7, False), (None, 7, True), (3, 7, True), (3, 0, False)]
+)
+def test_a_range_that_changes_rows_of_earlier_batches_alone_is_marked_as_a_retry_is(
+    largest: int | None, merged: int, is_marked: bool
+) -> None:
+    """Its largest batch does not show whether the base table was restored to before it."""
+    life = corrected(SHORT, materialized="history", retry=False)()
+    life.warehouse.counts |= {"base_batch": largest, "merged": merged}
+    assert ran(life).startswith("APPLY batches 4-5: ")
+    kinds = ["quarantine", "base", "merge", "ledger", "base"]
+    place = {
+        "alter table `demo`.`orders__quarantine` set tblproperties (\n    'reconcile.retried' = '1 4'": "quarantine",
+        "alter table `demo`.`orders__base` set tblproperties (\n    'reconcile.retried' = '1": "base",
+        "merge into `demo`.`orders__base`": "merge",
+        "insert into `demo`.`reconcile_ledger`": "ledger",
+    }
+    seen = [kind for sql in written(life) for begins, kind in place.items() if sql.startswith(begins)]
+    assert seen == (kinds if is_marked else [kind for kind in kinds[2:4] if merged or kind == "ledger"])
+    assert properties(life).get("reconcile.retried") == ("1" if is_marked else None)
 
 
 def test_a_rebuild_begins_without_a_retry() -> None:
@@ -554,12 +592,22 @@ def narrower() -> Life:
     return life
 
 
+def set_back_and_wider() -> Life:
+    """Return a model that was set back and has no news; with its wider column all rows are written anew."""
+    life = set_back()()
+    w = life.warehouse
+    w.staged, w.ledger, w.base_batch, w.delivered = 5, (5, 5), 5, 0
+    life.project.node("orders")["columns"]["size"]["data_type"] = "decimal(20,4)"
+    return life
+
+
 REFUSED = [
     Refusal(run(corrected(ROUNDED, retry=False)), [ROUNDS]),
     Refusal(run(corrected(ROUNDED), empty=True), [ROUNDS]),
     Refusal(run(restored), [ROUNDS]),
     Refusal(run(set_back()), [SET_BACK]),
     Refusal(run(set_back(OTHER)), [SET_BACK]),
+    Refusal(run(set_back_and_wider), [SET_BACK]),
     Refusal(run(corrected(warehouse=GONE)), [f"{READS} but {STAGING} has 90 {LEFT} {REBUILD}"]),
     Refusal(
         run(corrected(source=OWN_SELECT, warehouse=GONE)), [f"{READS} but its SELECT has 90 {LEFT} {REBUILD}"]

@@ -9,6 +9,7 @@ from reconcile_jobs import datastream_files
 from reconcile_jobs.datastream import Totals, _Run
 from reconcile_jobs.datastream_files import _NEVER_EMPTY, Files, changed_since, format_of_file, of_other_codecs
 from reconcile_jobs.process.errors import DataError
+from reconcile_jobs.staging import Appended
 
 
 @pytest.mark.parametrize(
@@ -66,11 +67,21 @@ def test_a_file_of_any_kind_that_was_written_to_is_noticed(name: str, monkeypatc
 
 
 def test_notes_of_files_that_are_set_aside_are_no_records():
-    """Staging has a row for each of them, which a run does not count as a record, nor as one that it cannot read."""
+    """Staging has a row for each of them, which a run does not count as a record, nor as one that it cannot read.
+
+    Nor is a note in the place of a record of an erased key one of the records.
+    """
     run = _Run.__new__(_Run)
     run.job, run.totals, run.say = SimpleNamespace(staging="lake.changes"), Totals(), lambda sentence: None
     files = Files(json=["a.json"], avro=["b.avro"], corrupt={"c.avro": "torn"}, ignored={"d.txt": "its name"})
-    run._count(files, rows=12, without_object=3, batch=4)
+    run._count(files, Appended(4, 13, 3, erased=1))
     assert run.totals == Totals(
-        files=2, records=10, unreadable=1, corrupt_files=1, ignored_files=1, first_batch=4, last_batch=4
+        files=2,
+        records=10,
+        unreadable=1,
+        erased_records=1,
+        corrupt_files=1,
+        ignored_files=1,
+        first_batch=4,
+        last_batch=4,
     )

@@ -289,7 +289,7 @@ PLANTED: dict[str, tuple[Any, str, Any, set[str]]] = {
         datastream_records, "note_of_long", lambda long, origin, masks: long.note(), {"long"},
     ),
     "names are compared as they are": (
-        masks_module, "_spellings", lambda name: (name,), {"line in capitals", "gzip in capitals"},
+        masks_module, "spellings", lambda name: (name,), {"line in capitals", "gzip in capitals"},
     ),
     "a value is its own digest": (
         Masks, "digest", lambda self, text: text,

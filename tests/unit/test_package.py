@@ -16,7 +16,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-COMMANDS = ["append", "generate", "maintain", "metastore", "parity", "prove", "report", "run_dbt", "snapshot", "status"]
+COMMANDS = [
+    "append", "erase", "generate", "maintain", "metastore", "parity", "prove", "report", "run_dbt", "snapshot",
+    "status",
+]  # fmt: skip
 
 
 def names(requirements: list[str]) -> set[str]:

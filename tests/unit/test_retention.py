@@ -34,7 +34,7 @@ from reconcile_jobs.retention.plan import (
     quarantined,
 )
 from reconcile_jobs.retention.purge import Purge, Result
-from reconcile_jobs.retention.tables import Tables, accounts_sql, declared_staging, named
+from reconcile_jobs.retention.tables import Tables, _columns_of_copy, accounts_sql, declared_staging, named
 from reconcile_jobs.staging import TableName, is_purged
 from refusals import thing
 from shapes import Life
@@ -277,6 +277,16 @@ def test_the_job_asks_a_ledger_as_a_run_does():
     assert asked.split() == macros._accounts(["demo.a", "it's"], by_name=True).split()
 
 
+def test_a_ledger_that_an_earlier_version_wrote_has_no_batch_of_deletes(tables: Any):
+    opened, asked = tables(**{"shop__of__reconcile_ledger": {}})
+    for asked.is_of_now in (True, False):
+        opened.accounts([reader("orders", "orders")], 0)
+    now, before = (sql for sql in asked.said if "as ledger_batch" in sql)
+    of_before = "cast(null as bigint) as deletes_batch, cast(null as bigint) as retried,"
+    assert before == now.replace("deletes_batch, retried,", of_before)
+    assert before != now
+
+
 # --- how a purge ends -------------------------------------------------------------------------------------------------
 
 
@@ -379,7 +389,7 @@ class World(Tables):
         self._writes(lambda: self.copies.update({str(copy): (model.base, 0)}))
         return max(self.copies[str(copy)][0], default=0)
 
-    def finish_copy(self, copy: TableName, batch: int) -> None:
+    def finish_copy(self, copy: TableName, batch: int, last_batch: str) -> None:
         self._writes(lambda: self.copies.update({str(copy): (self.copies[str(copy)][0], batch)}))
 
     def write_purge(self, ledger: TableName, staging: str, marks: Any, id_: str) -> None:
@@ -650,6 +660,8 @@ class Asked:
         self.said: list[str] = []
         self.catalog = self
         self.conf: dict[str, str] = {}
+        self.snapshot = ""  # that a table of Iceberg has now
+        self.is_of_now = True
 
     def tableExists(self, name: str) -> bool:
         assert name.count(".") < 2, "Spark refuses a catalog that it does not know"
@@ -657,6 +669,9 @@ class Asked:
 
     def refreshTable(self, name: str) -> None:
         self.said.append(f"refresh {name}")
+
+    def table(self, name: str) -> Any:
+        return SimpleNamespace(columns=["deletes_batch", "retried"] if self.is_of_now else [])
 
     def getTable(self, name: str) -> Any:
         return SimpleNamespace(tableType="VIEW" if self.there[name.replace("`", "")] is None else "MANAGED")
@@ -676,6 +691,7 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Tables, Asked
         known: Any = SimpleNamespace(
             name="delta", staging_properties={}, properties=lambda spark, name: asked.there[name.replace("`", "")],
             was_set_back_before=lambda spark, name, noted: noted == "41 3",
+            present_snapshot=lambda spark, name: asked.snapshot,
         )  # fmt: skip
         monkeypatch.setattr("reconcile_jobs.retention.tables.format_of", lambda spark, catalog: known)
         opened = Tables.__new__(Tables)
@@ -685,6 +701,19 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Tables, Asked
     return made
 
 
+def test_a_copy_has_the_columns_that_the_model_declares_under_their_names():
+    built = [
+        {"name": "id", "type": "bigint"}, {"name": "title", "type": "string", "stored": "name"},
+        {"name": "name", "type": "string", "stored": "other"}, {"name": "gone", "type": "string", "removed": True},
+        {"name": "title", "type": "string", "removed": True, "stored": "former"},
+    ]  # fmt: skip
+    stored = ["id", "name", "other", "gone", "former", "_change_batch"]
+    found = _columns_of_copy(stored, json.dumps(built).encode().hex())
+    assert found == {"id": "id", "name": "title", "other": "name", "_change_batch": "_change_batch"}
+    assert _columns_of_copy(stored, "") == dict(zip(stored, stored, strict=True))
+
+
+RETRIED = "a retry of its quarantine has not ended, or its base table was restored; run the model"
 BASE, COPY = TableName(("shop", "orders__base")), TableName(("shop", "orders__snapshot"))
 
 
@@ -698,8 +727,22 @@ def test_a_copy_counts_only_with_the_declarations_of_the_base_table(tables: Any)
     assert copied(base_snapshot="7", declaration="now") == 7
     assert copied(base_snapshot="7", declaration="before") == copied(base_snapshot="7") == 0
     assert copied(base_snapshot="", declaration="now") == 0
+    assert copied(base_snapshot="7", declaration="now", declared_in="42 3") == 7
+    assert copied(base_snapshot="7", declaration="now", declared_in="41 3") == 0, "set back"
     with pytest.raises(UsageError, match=r"shop\.orders__snapshot exists, and this job has not made it: rename it"):
         copied(declaration="now")
+
+
+def test_a_copy_on_iceberg_notes_its_snapshot_since_a_rollback_leaves_the_properties(tables: Any):
+    opened, asked = tables(shop__of__orders__snapshot={})
+    for asked.snapshot in ("", "42 3"):
+        opened.finish_copy(COPY, 7, "9 41")
+    plain, noted = asked.said
+    assert plain == (
+        "ALTER TABLE `shop`.`orders__snapshot` SET TBLPROPERTIES "
+        "('reconcile.base_snapshot' = '7', 'reconcile.copied_from' = '9 41')"
+    )
+    assert noted == plain[:-1] + ", 'reconcile.declared_in' = '42 3')"
 
 
 def test_a_view_of_the_name_of_a_copy_is_named(tables: Any):
@@ -744,13 +787,14 @@ def test_a_catalog_that_the_session_lacks_is_no_error(tables: Any):
         (["base"], "orders", "its quarantine table shop.orders__quarantine is not in this session"),
         (["base", "quarantine"], "orders, lines", "its base table was built from the records of orders, lines"),
         (["moved", "quarantine"], "orders", "its base table was built from another staging table"),
-        (["retried", "quarantine"], "orders", "a retry of its quarantine has not ended; run the model"),
+        (["retried", "quarantine"], "orders", RETRIED),
+        (["restored", "quarantine"], "orders", RETRIED),
         (
             ["set back", "quarantine"],
             "orders",
             "its base table was set back to before it took its declaration; rebuild it",
         ),
-        (["base", "quarantine"], "orders", None),
+        (["base", "quarantine", "row deletes"], "orders", None),
     ],
 )
 def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
@@ -758,27 +802,42 @@ def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
 ):
     built = {name: {"reconcile.declaration": json.dumps({"staging": declared_staging(of)})}
              for name, of in (("base", "lake.changes"), ("moved", "lake.others"))}  # fmt: skip
-    built["base"]["reconcile.retried"] = "2"
+    built["base"]["reconcile.retried"] = built["moved"]["reconcile.retried"] = "2"
     built["retried"] = built["base"] | {"reconcile.retried": "2 17"}
+    built["restored"] = built["base"] | {"reconcile.retried": "1"}
+    built["quarantine"] = {"reconcile.retried": "2 5"}
     built["set back"] = built["base"] | {"reconcile.declared_in": "41 3"}
     built["base"]["reconcile.declared_in"] = "42 3"
-    found = {f"shop__of__orders__{'quarantine' if name == 'quarantine' else 'base'}": built.get(name, {})
-             for name in there}  # fmt: skip
-    opened, _ = tables(**{"shop__of__reconcile_ledger": {}}, **found)
+    names = {"quarantine": "quarantine", "row deletes": "row_deletes"}
+    found = {f"shop__of__orders__{names.get(name, 'base')}": built.get(name, {}) for name in there}
+    opened, asked = tables(**{"shop__of__reconcile_ledger": {}}, **found)
 
     def rows(sql: str) -> list[Any]:
         if "as ledger_batch" in sql:
-            return [SimpleNamespace(relation="shop.orders", ledger_batch=3, ledger_base_batch=3, last_appended_at=None)]
+            known = {
+                "ledger_batch": 3, "ledger_base_batch": 3, "ledger_deletes_batch": deletes, "ledger_retried": marked,
+            }  # fmt: skip
+            return [SimpleNamespace(relation="shop.orders", last_appended_at=None, **known)]
         if "max_by(object" in sql:
             return [SimpleNamespace(relation="shop.orders", object=objects)]
         if "`orders__quarantine`" in sql:
             return [SimpleNamespace(batch=2, records=5)]
         return [SimpleNamespace(batch=3 if "_change_batch" in sql else None, place=0)]
 
-    opened._rows = rows
+    opened._rows, deletes, marked = rows, 3 if "row deletes" in there else 0, 2
     ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
     assert account.problem == problem
     assert problem or (account.applied, account.quarantined) == (3, ((2, 5),))
+    if problem is None:
+        marked = 3
+        ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
+        assert account.problem == RETRIED, "both tables were restored"
+        deletes, marked = 4, 2
+        ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
+        assert account.problem == "its table shop.orders__row_deletes was restored; run the model"
+        del asked.there["shop.orders__row_deletes"]
+        ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
+        assert account.problem == "its table of deletes without a key is not in this session"
 
 
 def test_the_job_knows_the_staging_table_that_a_rendered_declaration_names():

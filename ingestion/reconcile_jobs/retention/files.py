@@ -26,6 +26,7 @@ __all__ = [
     "TARGET",
     "Files",
     "TableFiles",
+    "call",
     "compacted_tables",
     "compaction",
     "removal",
@@ -91,8 +92,8 @@ def compaction(table_format: str, table: TableName) -> list[str]:
     sizes = {"target-file-size-bytes": TARGET, "min-file-size-bytes": SMALL, "min-input-files": 2}
     options = ", ".join(f"'{name}', '{value}'" for name, value in sizes.items())
     return [
-        _call(table, "rewrite_data_files", f"options => map({options})"),
-        _call(table, "rewrite_manifests"),
+        call(table, "rewrite_data_files", f"options => map({options})"),
+        call(table, "rewrite_manifests"),
     ]
 
 
@@ -106,10 +107,11 @@ def removal(table_format: str, table: TableName, properties: Mapping[str, str], 
         return [f"VACUUM {table.sql}"]
     age = max(AGE, timedelta(milliseconds=int(properties.get(_OWN_AGE) or 0)))
     older = f"older_than => TIMESTAMP '{(now - age).astimezone(UTC):%Y-%m-%d %H:%M:%S}Z'"
-    return [_call(table, "expire_snapshots", older), _call(table, "remove_orphan_files", older)]
+    return [call(table, "expire_snapshots", older), call(table, "remove_orphan_files", older)]
 
 
-def _call(table: TableName, procedure: str, *arguments: str) -> str:
+def call(table: TableName, procedure: str, *arguments: str) -> str:
+    """Return the call of a procedure of Iceberg for a table, in the catalog of the table."""
     of = ", ".join([f"table => {literal(table.sql)}", *arguments])
     return f"CALL {quoted(table.catalog or 'spark_catalog')}.system.{procedure}({of})"
 

@@ -44,6 +44,7 @@ class Account:
     `waits_for`: the first batch after the applied ones with records of the model's objects, None if there is none.
     `quarantined`: the batches of which staging still has records that the model has quarantined, in order, each with
     how many. `problem`: why the account says nothing about the batches that staging has, None if it does.
+    `appended_at`: when the last batch of the ledger was appended, in microseconds; None if the ledger does not say.
     """
 
     ledger_batch: int
@@ -52,6 +53,7 @@ class Account:
     waits_for: int | None = None
     quarantined: tuple[tuple[int, int], ...] = ()
     problem: str | None = None
+    appended_at: int | None = None
 
     @property
     def applied(self) -> int:
@@ -63,6 +65,11 @@ class Account:
         if self.base_batch == self.ledger_base_batch:
             return self.ledger_batch
         return min(self.base_batch, self.ledger_batch)
+
+    @property
+    def last_batch(self) -> str:
+        """The last batch of the ledger and when it was appended, `<batch> <microseconds>`; "" if nobody says when."""
+        return "" if self.appended_at is None else f"{self.ledger_batch} {self.appended_at}"
 
     @property
     def is_restored(self) -> bool:

@@ -17,6 +17,7 @@ from datetime import timedelta
 from reconcile_jobs.process.clock import Clock
 from reconcile_jobs.process.errors import Fault, JobError, UsageError
 from reconcile_jobs.retention.plan import (
+    Account,
     KeptBack,
     Reader,
     StagedObject,
@@ -56,7 +57,7 @@ class _Plan:
     kept_back: list[KeptBack]
     kept_objects: dict[str, list[StagedObject]]
     readers: list[Reader]
-    base_batches: dict[Reader, int]
+    accounts: dict[Reader, Account]
     quarantined: int
 
 
@@ -148,9 +149,9 @@ class Purge:
         batch, kept_back = batch_to_purge(self._tables.aged(self._before), accounts, self._with_quarantined)
         staged = self._tables.staged(batch)
         objects = {of.name: of for of in purged_objects(readers, staged) if of.name is not None}
-        base_batches = {reader: account.base_batch for reader, account in accounts if account is not None}
+        known = {reader: account for reader, account in accounts if account is not None}
         gone = quarantined((account for _, account in accounts), batch)
-        return _Plan(batch, objects, kept_back, kept_objects(readers, staged), readers, base_batches, gone)
+        return _Plan(batch, objects, kept_back, kept_objects(readers, staged), readers, known, gone)
 
     # --- the copies ---
 
@@ -161,9 +162,9 @@ class Purge:
         if copied is not None and copied >= plan.batch:
             return
         largest = self._tables.copy(base, copy)
-        if largest < plan.base_batches[reader]:
+        if largest < plan.accounts[reader].base_batch:
             raise Fault(f"{base} was restored while it was copied, and nothing was purged: run the same command again.")
-        self._tables.finish_copy(copy, plan.batch)
+        self._tables.finish_copy(copy, plan.batch, plan.accounts[reader].last_batch)
         if self._tables.has_keyless_deletes(base):
             limits = (
                 "The model can be rebuilt only as long as its base table exists, and no earlier moment (as_of) can be "

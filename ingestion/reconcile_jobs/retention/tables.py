@@ -7,26 +7,41 @@ import json
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.process.errors import Fault, UsageError, causes
 from reconcile_jobs.retention.plan import Account, Reader, StagedObject
-from reconcile_jobs.staging import TableName, keep_all, kept, literal, quoted
+from reconcile_jobs.staging import TableName, keep_all, kept, literal, property_pairs, quoted
 from reconcile_jobs.table_formats import format_of, properties_of_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DECLARED_IN", "Tables", "accounts_sql", "beside", "is_conflict", "named", "objects_sql"]
+__all__ = [
+    "DECLARED_IN",
+    "ROWS_OF_SNAPSHOT",
+    "Tables",
+    "accounts_sql",
+    "beside",
+    "create_table",
+    "is_conflict",
+    "named",
+    "objects_sql",
+    "of_objects",
+    "patiently",
+]
 
 # A property of the copy of a base table: the batch up to which everything had been applied to it; empty until the copy
 # is finished. macros/materializations/purged_staging.sql reads it.
 _BASE_SNAPSHOT = "reconcile.base_snapshot"
+_COPIED_FROM = "reconcile.copied_from"
 
 # A property of a base table and of its copy: the declarations with which the rows were made, as digests.
 _DECLARATION = "reconcile.declaration"
+# Of a base table: with which columns it was built, see macros/model/columns_as_built.sql.
+_COLUMNS = "reconcile.columns"
 # Of a base table: see macros/materializations/retry_of_quarantine.sql (`_begun_retry`).
 _RETRIED = "reconcile.retried"
 # Of a base table of Iceberg: see macros/materializations/declared_in.sql.
@@ -51,7 +66,7 @@ _CONFLICT = re.compile(r"Concurrent|MetadataChanged|ProtocolChanged|CommitFailed
 _ATTEMPTS = 5
 
 # What follows this is the object of which a snapshot stands beside the log.
-_ROWS_OF_SNAPSHOT = "#snapshot of "
+ROWS_OF_SNAPSHOT = "#snapshot of "
 
 
 def named(relation: str) -> TableName:
@@ -64,18 +79,28 @@ def beside(table: TableName, suffix: str) -> TableName:
     return TableName((*table.parts[:-1], f"{table.parts[-1]}__{suffix}"))
 
 
-def accounts_sql(ledger: TableName, relations: Sequence[str]) -> str:
-    """Return the query for what a ledger has of models, as macros/ledger/ledger.sql has it (`_accounts`)."""
+# Columns of the ledger that came later.
+_LATER_COLUMNS = ("deletes_batch", "retried")
+
+
+def accounts_sql(ledger: TableName, relations: Sequence[str], columns: Collection[str] = _LATER_COLUMNS) -> str:
+    """Return the query for what a ledger has of models, as macros/ledger/ledger.sql has it (`_accounts`).
+
+    `columns`: those of the ledger. One of an earlier version lacks the later ones before its next run.
+    """
+    later = [name if name in columns else f"cast(null as bigint) as {name}" for name in _LATER_COLUMNS]
     return f"""select
     relation,
     coalesce(max(last_batch), 0) as ledger_batch,
     coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
     coalesce(max(place.entry), 0) as entry,
-    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+    coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+    coalesce(max(retried), 0) as ledger_retried
 from (
     select *, max(if(kind = 'rebuild', place, null)) over (partition by relation) as rebuilt
     from (
-        select relation, kind, last_batch, base_batch, last_appended_at,
+        select relation, kind, last_batch, base_batch, last_appended_at, {", ".join(later)},
             struct(coalesce(entry, 0) as entry, recorded_at) as place
         from {ledger.sql}
         where relation in ({", ".join(map(literal, relations))})
@@ -89,7 +114,7 @@ def objects_sql(ledger: TableName, relations: Sequence[str]) -> str:
     """Return the query for the objects of the last range that a ledger has of models, separated by commas."""
     return f"""select relation, max_by(object, struct(coalesce(entry, 0), recorded_at)) as object
 from {ledger.sql}
-where relation in ({", ".join(map(literal, relations))}) and kind not in ('purge', 'snapshot')
+where relation in ({", ".join(map(literal, relations))}) and kind not in ('purge', 'snapshot', 'erasure')
 group by relation"""
 
 
@@ -145,13 +170,13 @@ class Tables:
         is_old = _IN_BATCHES.format(batch)
         rows = self._rows(
             f"SELECT object, source, count_if({is_old}) AS records, max(if({is_old}, batch, NULL)) AS last "
-            f"FROM {self._staging.sql} WHERE {is_old} OR object LIKE '{_ROWS_OF_SNAPSHOT}%' "
+            f"FROM {self._staging.sql} WHERE {is_old} OR object LIKE '{ROWS_OF_SNAPSHOT}%' "
             "GROUP BY object, source ORDER BY object"
         )
         beside_log = {
-            row.object.removeprefix(_ROWS_OF_SNAPSHOT)
+            row.object.removeprefix(ROWS_OF_SNAPSHOT)
             for row in rows
-            if row.source == "snapshot" and row.object is not None and row.object.startswith(_ROWS_OF_SNAPSHOT)
+            if row.source == "snapshot" and row.object is not None and row.object.startswith(ROWS_OF_SNAPSHOT)
         }
         objects: dict[str | None, StagedObject] = {}
         for row in rows:
@@ -177,14 +202,14 @@ class Tables:
         for reader in readers:
             of_ledgers[reader.ledger].append(reader)
         found: list[tuple[Reader, Account | None]] = []
-        appended_at: dict[Reader, tuple[int, int]] = {}
         for name, of_ledger in of_ledgers.items():
             if not self.has(named(name)):
                 gone = Account(0, 0, 0, problem=f"its ledger {name} is not in this session")
                 found += [(reader, gone) for reader in of_ledger]
                 continue
             relations = [reader.relation for reader in of_ledger]
-            known = {row.relation: row for row in self._rows(accounts_sql(named(name), relations))}
+            columns = self._spark.table(named(name).sql).columns
+            known = {row.relation: row for row in self._rows(accounts_sql(named(name), relations, columns))}
             objects = {row.relation: row.object for row in self._rows(objects_sql(named(name), relations))}
             for reader in of_ledger:
                 row, base = known.get(reader.relation), beside(named(reader.relation), "base")
@@ -195,26 +220,28 @@ class Tables:
                 missing = {"base": base, "quarantine": quarantine}
                 why = [f"its {of} table {table} is not in this session" for of, table in missing.items()
                        if not self.has(table)]  # fmt: skip
-                why += self._of_others(reader, base, objects.get(reader.relation)) if not why else []
+                if not why:
+                    why += self._of_others(reader, base, objects.get(reader.relation), row.ledger_retried)
+                why += self._of_deletes(reader, row.ledger_deletes_batch) if not why else []
                 if why:
                     found.append((reader, Account(0, 0, 0, problem=why[0])))
                     continue
                 base_batch = self._largest_batch(base, row.ledger_base_batch)
                 held = self._quarantined(quarantine, reader.objects) if reader.objects else ()
-                account = Account(row.ledger_batch, row.ledger_base_batch, base_batch, quarantined=held)
+                account = Account(
+                    row.ledger_batch, row.ledger_base_batch, base_batch,
+                    quarantined=held, appended_at=row.last_appended_at,
+                )  # fmt: skip
                 found.append((reader, account))
-                if row.last_appended_at is not None:
-                    appended_at[reader] = row.ledger_batch, row.last_appended_at
-        return self._with_staging(found, appended_at, purged)
+        return self._with_staging(found, purged)
 
     def _with_staging(
-        self,
-        found: list[tuple[Reader, Account | None]],
-        appended_at: Mapping[Reader, tuple[int, int]],
-        purged: int,
+        self, found: list[tuple[Reader, Account | None]], purged: int
     ) -> list[tuple[Reader, Account | None]]:
         """Return the accounts with what staging says: whether it still has what was applied, and what was not."""
-        times = self._append_times({batch for batch, _ in appended_at.values()})
+        times = self._append_times(
+            {account.ledger_batch for _, account in found if account and account.appended_at is not None}
+        )
         waits_for = self._first_records(
             {reader: account.applied for reader, account in found if account and not account.problem and reader.objects}
         )
@@ -224,24 +251,30 @@ class Tables:
                 with_staging.append((reader, account))
                 continue
             problem = None
-            if reader in appended_at:
-                batch, at = appended_at[reader]
+            if account.appended_at is not None:
+                batch, at = account.ledger_batch, account.appended_at
                 # As macros/materializations/range_to_apply.sql notices it (`_refuse_replaced_batches`).
                 if times.get(batch) not in (None, at) or (batch not in times and purged < batch):
                     problem = f"its last batch, {batch:,}, is not in staging any more"
             with_staging.append((reader, replace(account, waits_for=waits_for.get(reader), problem=problem)))
         return with_staging
 
-    def _of_others(self, reader: Reader, base: TableName, objects: str | None) -> list[str]:
+    def _of_others(self, reader: Reader, base: TableName, objects: str | None, ledger_retried: int) -> list[str]:
         """Return why a model has applied other records than those that it reads now: it was not rebuilt since.
 
-        Or a retry of its quarantine has begun and not ended, and its base table lacks what is no longer quarantined.
+        Or a retry of its quarantine, or a rebuild, has not ended, or the base table was restored to before it: the base
+        table lacks what is no longer quarantined. See `_begun_retry` in retry_of_quarantine.sql.
         `objects`: those of its last row in the ledger. The next run of such a model is refused until it is rebuilt.
+        `ledger_retried`: the greatest number of a mark, by the ledger.
         """
         table_format = format_of(self._spark, base.catalog)
         of_base = table_format.properties(self._spark, base.sql)
-        if " " in (of_base.get(_RETRIED) or ""):
-            return ["a retry of its quarantine has not ended; run the model"]
+        retried = of_base.get(_RETRIED) or ""
+        quarantine = beside(named(reader.relation), "quarantine")
+        of_quarantine = table_format.properties(self._spark, quarantine.sql)
+        later = max(_number_of_retry(of_quarantine.get(_RETRIED) or ""), ledger_retried)
+        if " " in retried or later > _number_of_retry(retried):
+            return ["a retry of its quarantine has not ended, or its base table was restored; run the model"]
         if table_format.was_set_back_before(self._spark, base.sql, of_base.get(DECLARED_IN) or ""):
             return ["its base table was set back to before it took its declaration; rebuild it"]
         declaration = of_base.get(_DECLARATION)
@@ -256,6 +289,18 @@ class Tables:
             return [f"its base table was built from the records of {objects}"]
         return []
 
+    def _of_deletes(self, reader: Reader, ledger_deletes_batch: int) -> list[str]:
+        """Return why a model lacks deletes without a key that it had when its last range was applied."""
+        if not ledger_deletes_batch:
+            return []
+        tables = [beside(named(reader.relation), kind) for kind in ("row_deletes", "range_deletes")]
+        there = [table for table in tables if self.has(table)]
+        if not there:
+            return ["its table of deletes without a key is not in this session"]
+        if all(self._largest_batch(table, ledger_deletes_batch) < ledger_deletes_batch for table in there):
+            return [f"its table {there[0]} was restored; run the model"]
+        return []
+
     def _quarantined(self, quarantine: TableName, objects: Sequence[str]) -> tuple[tuple[int, int], ...]:
         """Return the batches of which staging still has records of objects that are quarantined, with how many.
 
@@ -263,8 +308,8 @@ class Tables:
         """
         rows = self._rows(
             f"SELECT _change_batch AS batch, count(*) AS records FROM {quarantine.sql} "
-            f"WHERE _change_batch IN (SELECT batch FROM {self._staging.sql} WHERE {_of(objects)} AND batch >= 1) "
-            "GROUP BY _change_batch ORDER BY _change_batch"
+            f"WHERE _change_batch IN (SELECT batch FROM {self._staging.sql} WHERE {of_objects(objects)} "
+            "AND batch >= 1) GROUP BY _change_batch ORDER BY _change_batch"
         )
         return tuple((int(row.batch), int(row.records)) for row in rows)
 
@@ -286,7 +331,7 @@ class Tables:
         rows = self._rows(
             " UNION ALL ".join(
                 f"SELECT {place} AS place, min(batch) AS batch FROM {self._staging.sql} "
-                f"WHERE {_of(reader.objects)} AND batch > {applied[reader]}"
+                f"WHERE {of_objects(reader.objects)} AND batch > {applied[reader]}"
                 for place, reader in enumerate(readers)
             )
         )
@@ -301,13 +346,15 @@ class Tables:
     def copied_batch(self, base: TableName, copy: TableName) -> int | None:
         """Return the batch that a copy of a base table has; None if there is no such table.
 
-        It is 0 if the copy is not finished, or was made while the model had other declarations: another staging table
-        has other batch numbers. Raises UsageError for a table that is no copy of this job, and for a view.
+        It is 0 if the copy is not finished, was set back on Iceberg since, or was made while the model had other
+        declarations: another staging table has other batch numbers. Raises UsageError for a table that is no copy of
+        this job, and for a view.
         """
         if not self.has(copy):
             return None
         is_view = self._spark.catalog.getTable(copy.sql).tableType == "VIEW"
-        of_copy = {} if is_view else format_of(self._spark, copy.catalog).properties(self._spark, copy.sql)
+        table_format = format_of(self._spark, copy.catalog)
+        of_copy = {} if is_view else table_format.properties(self._spark, copy.sql)
         batch = of_copy.get(_BASE_SNAPSHOT)
         if batch is None:
             raise UsageError(
@@ -315,7 +362,13 @@ class Tables:
                 "can have this name. Nothing was purged."
             )
         of_base = format_of(self._spark, base.catalog).properties(self._spark, base.sql)
-        return int(batch or 0) if of_copy.get(_DECLARATION) == of_base.get(_DECLARATION) else 0
+        if of_copy.get(_DECLARATION) != of_base.get(_DECLARATION):
+            return 0
+        return (
+            0
+            if table_format.was_set_back_before(self._spark, copy.sql, of_copy.get(DECLARED_IN) or "")
+            else int(batch or 0)
+        )
 
     def has_keyless_deletes(self, base: TableName) -> bool:
         """Return whether deletes that name no key are kept beside a base table, and so not in a copy of it."""
@@ -328,17 +381,7 @@ class Tables:
         table = beside(self._staging, "readers")
         if self.has(table):
             return
-        table_format = format_of(self._spark, table.catalog)
-        version = table_format.staging_properties.get("format-version")
-        properties = f" TBLPROPERTIES ('format-version' = '{version}')" if version else ""
-        create = f"CREATE TABLE IF NOT EXISTS {table.sql} ({', '.join(_READERS)}) USING {table_format.name}{properties}"
-        try:
-            self._execute(create)
-        except Exception:
-            # A run before this one may have been killed while it made the table.
-            if table.catalog is not None or not table_format.go_on_making(self._spark, table.sql, *table.parts):
-                raise
-            self._execute(create)
+        create_table(self._spark, table, _READERS, self._execute)
 
     def keep(self, texts: dict[str, str]) -> None:
         """Keep texts with the staging table, all of them in one commit. Raises Fault."""
@@ -353,17 +396,27 @@ class Tables:
             properties[_DECLARATION] = declaration
         if version := table_format.staging_properties.get("format-version"):
             properties["format-version"] = version
-        properties |= properties_of_columns(table_format, schema.fieldNames(), [schema.simpleString()])
-        pairs = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
+        columns = _columns_of_copy(schema.fieldNames(), of_base.get(_COLUMNS) or "")
+        properties |= properties_of_columns(table_format, columns.values(), [schema.simpleString()])
+        selected = ", ".join(
+            quoted(stored) + (f" AS {quoted(name)}" if name != stored else "") for stored, name in columns.items()
+        )
         self._execute(
-            f"CREATE OR REPLACE TABLE {copy.sql} USING {table_format.name} TBLPROPERTIES ({pairs}) "
-            f"AS SELECT * FROM {base.sql}"
+            f"CREATE OR REPLACE TABLE {copy.sql} USING {table_format.name} "
+            f"TBLPROPERTIES ({property_pairs(properties)}) "
+            f"AS SELECT {selected} FROM {base.sql}"
         )
         return self._largest_batch(copy, 0)
 
-    def finish_copy(self, copy: TableName, batch: int) -> None:
-        """Let a copy say that everything up to a batch had been applied to it."""
-        self._execute(f"ALTER TABLE {copy.sql} SET TBLPROPERTIES ({literal(_BASE_SNAPSHOT)} = '{batch}')")
+    def finish_copy(self, copy: TableName, batch: int, last_batch: str) -> None:
+        """Let a copy say that everything up to a batch had been applied to it, and on Iceberg in which snapshot.
+
+        `last_batch`: see `plan.Account`. The copy has records up to it.
+        """
+        properties = {_BASE_SNAPSHOT: str(batch), _COPIED_FROM: last_batch}
+        if snapshot := format_of(self._spark, copy.catalog).present_snapshot(self._spark, copy.sql):
+            properties[DECLARED_IN] = snapshot
+        self._execute(f"ALTER TABLE {copy.sql} SET TBLPROPERTIES ({property_pairs(properties)})")
 
     def write_purge(self, ledger: TableName, staging: str, marks: Mapping[str, int], id_: str) -> None:
         """Write the purge into a ledger, as macros/ledger/purged_through.sql does for one object.
@@ -401,20 +454,11 @@ class Tables:
         self._patiently(lambda: self._spark.sql(sql))
 
     def _patiently(self, act: Callable[[], object]) -> None:
-        """Do what can be done again, where other commits come in between. Raises Fault."""
-        for attempt in range(_ATTEMPTS):
-            try:
-                act()
-                return
-            except Exception as problem:
-                if not is_conflict(problem):
-                    raise
-                if attempt + 1 == _ATTEMPTS:
-                    raise Fault(
-                        f"Other processes changed a table each time that the purge of {self._staging} wrote to it: run "
-                        "the same command again, which goes on from there."
-                    ) from problem
-                time.sleep(1 + attempt)
+        patiently(
+            act,
+            f"Other processes changed a table each time that the purge of {self._staging} wrote to it: run the same "
+            "command again, which goes on from there.",
+        )
 
     def has(self, table: TableName) -> bool:
         """Return whether this session has a table, which from then on is read as it is now."""
@@ -439,13 +483,62 @@ def declared_staging(name: str) -> str:
     return hashlib.md5(json.dumps(name).encode(), usedforsecurity=False).hexdigest()
 
 
-def _of(objects: Sequence[str]) -> str:
+def of_objects(objects: Sequence[str]) -> str:
+    """Return the condition for the records of objects, as SQL."""
     return f"{quoted('object')} IN ({', '.join(map(literal, objects))})"
 
 
 def _up_to(objects: Sequence[str], batch: int) -> str:
     """Return the condition for the records of objects up to a batch, as SQL."""
-    return f"{_of(objects)} AND {_IN_BATCHES.format(batch)}"
+    return f"{of_objects(objects)} AND {_IN_BATCHES.format(batch)}"
+
+
+def _number_of_retry(retried: str) -> int:
+    """Return the number in a mark `3` or `3 17`, 0 without a mark."""
+    return int(retried.partition(" ")[0] or 0)
+
+
+def _columns_of_copy(stored: Sequence[str], built: str) -> dict[str, str]:
+    """Return the columns of a copy by those of its base table: under the names that the model declares.
+
+    The base table may hold a renamed column under its former name, and columns that the model no longer declares. A
+    rebuild takes columns of the copy by their names. `built`: the property reconcile.columns of the base table.
+    """
+    columns = json.loads(bytes.fromhex(built)) if built else []
+    names = {column["stored"]: column["name"] for column in columns if "stored" in column and not column.get("removed")}
+    removed = {column.get("stored", column["name"]) for column in columns if column.get("removed")} - names.keys()
+    return {name: names.get(name, name) for name in stored if name not in removed}
+
+
+def create_table(
+    spark: SparkSession, table: TableName, columns: Iterable[str], execute: Callable[[str], object]
+) -> None:
+    """Make a table of this package's own beside a staging table, if there is none. `execute`: sends a statement."""
+    table_format = format_of(spark, table.catalog)
+    version = table_format.staging_properties.get("format-version")
+    properties = f" TBLPROPERTIES ('format-version' = '{version}')" if version else ""
+    create = f"CREATE TABLE IF NOT EXISTS {table.sql} ({', '.join(columns)}) USING {table_format.name}{properties}"
+    try:
+        execute(create)
+    except Exception:
+        # A job before this one may have been killed while it made the table.
+        if table.catalog is not None or not table_format.go_on_making(spark, table.sql, *table.parts):
+            raise
+        execute(create)
+
+
+def patiently(act: Callable[[], object], sentence: str) -> None:
+    """Do what can be done again, where other commits come in between. Raises Fault with the sentence."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            act()
+            return
+        except Exception as problem:
+            if not is_conflict(problem):
+                raise
+            if attempt + 1 == _ATTEMPTS:
+                raise Fault(sentence) from problem
+            time.sleep(1 + attempt)
 
 
 def is_conflict(problem: Exception) -> bool:

@@ -35,7 +35,8 @@
     {%- set messages = reconcile.record_messages(relations, settings, range, parsed, counts) -%}
     {%- do reconcile.write_range(relations, settings, range, counts,
           reconcile.rebuilt_rows(relations, form, range, run.columns, settings.snapshot) if range.kind == 'rebuild'
-          else reconcile.merge_newest(relations, form, range, counts, settings.snapshot)) -%}
+          else reconcile.merge_newest(relations, form, range, counts, settings.snapshot),
+          relations[form.keyless.kind] if reconcile.has_keyless_deletes(form.keyless, settings.built, keyless_count) else none) -%}
   {%- endif -%}
 
   {#- Without work, keyless_count, counts and messages are undefined. -#}

@@ -22,7 +22,8 @@
     {%- endif -%}
     {%- do reconcile.write_range(relations, settings, range, counts,
           reconcile.rebuilt_versions(relations, form, range, run.columns) if range.kind == 'rebuild'
-          else reconcile.merge_versions(relations, form, range, counts, settings.snapshot)) -%}
+          else reconcile.merge_versions(relations, form, range, counts, settings.snapshot),
+          relations[form.keyless.kind] if reconcile.has_keyless_deletes(form.keyless, settings.built, keyless_count) else none) -%}
     {%- do reconcile.run_statements(reconcile.get_uncache_records_statements(relations)) if settings.snapshot -%}
   {%- endif -%}
 

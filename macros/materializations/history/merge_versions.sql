@@ -1,6 +1,9 @@
 {#- The MERGE inserts new records and updates the validity of their neighbours. It removes a record only beside snapshots,
     see `removed_records`. It updates every matched record, since all values that it sets follow from the set of records
-    alone. `beside_snapshots`: whether staging has snapshots beside the log. -#}
+    alone. `beside_snapshots`: whether staging has snapshots beside the log.
+
+    A MERGE that only inserts is an append, and on Iceberg an append conflicts with nothing: two runs at once would both
+    insert the same records. So the MERGE always has an update there. -#}
 {%- macro merge_versions(relations, form, range, counts, beside_snapshots=false) -%}
 {%- set columns = reconcile.history_columns(form) -%}
 {%- set identifying = reconcile.identifiers(form.columns | selectattr('name', 'in', form.unique_key)) + ['_change_sequence'] -%}
@@ -30,7 +33,7 @@ on {{ reconcile.keys_match(form.unique_key, 'version', 'base', form.file_format)
 {%- if beside_snapshots %}
 when matched and version._change_is_removed then delete
 {%- endif %}
-{%- if counts.merged > counts.new_keys %}
+{%- if counts.merged > counts.new_keys or form.file_format == 'iceberg' %}
 when matched then update set
     {%- for column in derived %}
     {{ reconcile.stored_column(column, form.file_format) }} = version.{{ column }}{{ ',' if not loop.last }}

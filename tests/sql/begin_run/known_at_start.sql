@@ -3,11 +3,13 @@ select
     coalesce(max(last_batch), 0) as ledger_batch,
     coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
     coalesce(max(place.entry), 0) as entry,
-    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+    coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+    coalesce(max(retried), 0) as ledger_retried
 from (
     select *, max(if(kind = 'rebuild', place, null)) over (partition by relation) as rebuilt
     from (
-        select relation, kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        select relation, kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
         from `demo`.`reconcile_ledger`
         where relation in ('demo.orders', 'demo.lines')
     )
@@ -39,6 +41,6 @@ group by read.relation;
 
 select batch, unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch in (3) group by batch;
 
-select 'demo.orders' as relation, coalesce(max(_change_batch), 0) as base_batch from `demo`.`orders__base` where _change_batch >= 3
+select 'demo.orders' as relation, coalesce(max(_change_batch), 0) as base_batch, 0 as deletes_batch from `demo`.`orders__base` where _change_batch >= 3
 union all
-select 'demo.lines' as relation, coalesce(max(_change_batch), 0) as base_batch from `demo`.`lines__base` where _change_batch >= 3
+select 'demo.lines' as relation, coalesce(max(_change_batch), 0) as base_batch, 0 as deletes_batch from `demo`.`lines__base` where _change_batch >= 3

@@ -10,6 +10,8 @@ select coalesce(sum(case source
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'events' and batch between 1 and 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -141,6 +143,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'reconcile.quarantine' = 'demo.orders'
 )
 as
@@ -157,6 +160,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'write.metadata.metrics.column._change_sequence' = 'full',
     'reconcile.declaration' = '{"columns": "6dd5f7d8523bb887922b92faca4ce7bd", "range_deletes": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "da5bb7311bdc2b9d13ac1db61ad86b75", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "9a42ae1b144e1f3ab08bc208a0190a8c"}',
     'reconcile.columns' = '5b7b226e616d65223a2022726f775f6b6579222c202274797065223a202262696e617279227d2c207b226e616d65223a202266616d696c79222c202274797065223a2022737472696e67227d2c207b226e616d65223a20227175616c6966696572222c202274797065223a202262696e617279227d2c207b226e616d65223a202263656c6c5f74696d65222c202274797065223a202274696d657374616d70227d2c207b226e616d65223a202276616c7565222c202274797065223a202262696e617279227d5d'
@@ -176,8 +180,6 @@ from (
     select `row_key`, `family`, `qualifier`, `cell_time`, `value`, _change_sequence, _change_time, _change_batch, _deleted
     from reconcile_fold_da2f7fd25744
 );
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
 
 merge into `demo`.`reconcile_ledger` as known
 using (
@@ -202,6 +204,8 @@ using (
     from `lake`.`shop_changes`
     where object = '#cut' and batch = 3) as watermark,
         0 as base_batch,
+        cast(null as bigint) as retried,
+        cast(null as bigint) as deletes_batch,
         <seconds> as seconds,
         '00000000-0000-0000-0000-000000000000' as invocation_id,
         current_timestamp() as recorded_at,
@@ -215,11 +219,13 @@ using (
             coalesce(max(last_batch), 0) as ledger_batch,
             coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
             coalesce(max(place.entry), 0) as entry,
-            max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+            max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+            coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+            coalesce(max(retried), 0) as ledger_retried
         from (
             select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
             from (
-                select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+                select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
                 from `demo`.`reconcile_ledger`
                 where relation = 'demo.orders'
             )

@@ -7,6 +7,8 @@ show tblproperties `lake`.`shop_changes`;
 
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -223,6 +225,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'reconcile.quarantine' = 'demo.orders'
 )
 as
@@ -239,6 +242,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'write.metadata.metrics.column._change_sequence' = 'full',
     'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
     'reconcile.columns' = '5b7b226e616d65223a20226964222c202274797065223a2022626967696e74227d2c207b226e616d65223a2022737461747573222c202274797065223a2022737472696e67227d2c207b226e616d65223a2022746f74616c222c202274797065223a2022646563696d616c2833382c313029227d2c207b226e616d65223a2022706c616365645f6174222c202274797065223a202274696d657374616d70227d2c207b226e616d65223a2022726174696f222c202274797065223a2022646f75626c65227d5d'
@@ -258,8 +262,6 @@ from (
     select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted
     from reconcile_fold_da2f7fd25744
 );
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
 
 merge into `demo`.`reconcile_ledger` as known
 using (
@@ -282,6 +284,8 @@ using (
         cast(null as timestamp) as cut_time,
         cast(null as timestamp) as watermark,
         0 as base_batch,
+        cast(null as bigint) as retried,
+        cast(null as bigint) as deletes_batch,
         <seconds> as seconds,
         '00000000-0000-0000-0000-000000000000' as invocation_id,
         current_timestamp() as recorded_at,
@@ -295,11 +299,13 @@ using (
             coalesce(max(last_batch), 0) as ledger_batch,
             coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
             coalesce(max(place.entry), 0) as entry,
-            max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+            max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+            coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+            coalesce(max(retried), 0) as ledger_retried
         from (
             select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
             from (
-                select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+                select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
                 from `demo`.`reconcile_ledger`
                 where relation = 'demo.orders'
             )

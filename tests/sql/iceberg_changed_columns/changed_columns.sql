@@ -10,6 +10,8 @@ select name, min(batch) as first_batch from `demo`.`reconcile_columns_seen` wher
 
 select max(_change_batch) from `demo`.`orders__base` where _change_batch >= 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
 create or replace table `demo`.`orders__base`
 using iceberg
 
@@ -19,6 +21,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'write.metadata.metrics.column._change_sequence' = 'full',
     'reconcile.declaration' = '{"columns": "832e8f79f3901423205886c73476785e", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "b2f6a3b25d2b5c8ad1ce163558e81247"}',
     'reconcile.columns' = '5b7b226e616d65223a20226f726465725f6964222c202274797065223a2022626967696e74227d2c207b226e616d65223a20226c696e65222c202274797065223a2022696e74227d2c207b22686173686564223a207b226e616d65223a202261727469636c65222c202274797065223a20227661726368617228313029227d2c20226e616d65223a202270726f64756374222c202273746f726564223a202261727469636c65222c202274797065223a20227661726368617228323029222c2022776173223a205b2261727469636c65225d7d2c207b22686173686564223a207b226e616d65223a20227175616e74697479222c202274797065223a2022736d616c6c696e74227d2c20226e616d65223a20227175616e74697479222c202274797065223a2022696e74227d2c207b22686173686564223a207b226e616d65223a20227072696365222c202274797065223a2022646563696d616c2831302c3229227d2c20226e616d65223a20227072696365222c202274797065223a2022646563696d616c2831322c3429227d2c207b2264726f70706564223a20747275652c20226e616d65223a2022636f6c6f7572222c202272656d6f766564223a20747275652c202274797065223a2022737472696e67227d5d'
@@ -535,7 +538,7 @@ using (
     select /*+ broadcast(record) */ *
     from reconcile_fold_da2f7fd25744 as record
     where (_change_base_sequence is null or _change_sequence > _change_base_sequence)
-    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
+    and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0 and (select count(*) from `demo`.`orders__base` where _change_batch = 3) > 0, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
 ) as newest
 on newest.`order_id` = base.`order_id` and newest.`line` = base.`line`
 when matched and newest._change_sequence > base._change_sequence then update set
@@ -552,8 +555,6 @@ when not matched then insert (`order_id`, `line`, `article`, `quantity`, `price`
 values (newest.`order_id`, newest.`line`, newest.`product`, newest.`quantity`, newest.`price`, newest._change_sequence, newest._change_time, newest._change_batch, newest._deleted);
 
 set spark.sql.autoBroadcastJoinThreshold = -1;
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
 
 merge into `demo`.`reconcile_ledger` as known
 using (
@@ -576,6 +577,8 @@ using (
         cast(null as timestamp) as cut_time,
         cast(null as timestamp) as watermark,
         5 as base_batch,
+        cast(null as bigint) as retried,
+        cast(null as bigint) as deletes_batch,
         <seconds> as seconds,
         '00000000-0000-0000-0000-000000000000' as invocation_id,
         current_timestamp() as recorded_at,
@@ -617,18 +620,20 @@ using (
             coalesce(max(last_batch), 0) as ledger_batch,
             coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
             coalesce(max(place.entry), 0) as entry,
-            max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+            max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+            coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+            coalesce(max(retried), 0) as ledger_retried
         from (
             select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
             from (
-                select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+                select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
                 from `demo`.`reconcile_ledger`
                 where relation = 'demo.orders'
             )
         )
         where rebuilt is null or place >= rebuilt
     ) as account
-    where if(account.ledger_batch = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, so this run stopped; the next `dbt run` applies the batches that are missing'))
+    where if(account.ledger_batch = 3 and account.entry = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
 ) as incoming
 on known.relation = 'demo.orders' and known.invocation_id = incoming.invocation_id and known.recorded_at = incoming.recorded_at
 when matched then update set seconds = incoming.seconds

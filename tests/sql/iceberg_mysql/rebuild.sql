@@ -15,6 +15,8 @@ show tblproperties `lake`.`shop_changes`;
 
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 5;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -222,6 +224,10 @@ from (
     from reconcile_fold_da2f7fd25744
 );
 
+alter table `demo`.`orders__base` set tblproperties (
+    'reconcile.retried' = '1 1'
+);
+
 create or replace table `demo`.`orders__quarantine`
 using iceberg
 partitioned by (_change_batch)
@@ -230,7 +236,9 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
-    'reconcile.quarantine' = 'demo.orders'
+    'write.merge.isolation-level' = 'serializable',
+    'reconcile.quarantine' = 'demo.orders',
+    'reconcile.retried' = '1 1'
 )
 as
 select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
@@ -246,7 +254,9 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'write.metadata.metrics.column._change_sequence' = 'full',
+    'reconcile.retried' = '1',
     'reconcile.declaration' = '{"columns": "01a0b3f342ab4c272a5badfee01810aa", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "b2f6a3b25d2b5c8ad1ce163558e81247"}',
     'reconcile.columns' = '5b7b226e616d65223a20226f726465725f6964222c202274797065223a2022626967696e74227d2c207b226e616d65223a20226c696e65222c202274797065223a2022696e74227d2c207b226e616d65223a202270726f64756374222c202274797065223a20227661726368617228323029227d2c207b226e616d65223a20227175616e74697479222c202274797065223a2022736d616c6c696e74227d5d'
 )
@@ -265,7 +275,7 @@ from (
     from reconcile_fold_da2f7fd25744
 );
 
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+select concat_ws(' ', latest_snapshot_id, latest_sequence_number) as snapshot from `demo`.`orders__base`.metadata_log_entries order by timestamp desc limit 1;
 
 merge into `demo`.`reconcile_ledger` as known
 using (
@@ -288,6 +298,8 @@ using (
         cast(null as timestamp) as cut_time,
         cast(null as timestamp) as watermark,
         0 as base_batch,
+        1 as retried,
+        cast(null as bigint) as deletes_batch,
         <seconds> as seconds,
         '00000000-0000-0000-0000-000000000000' as invocation_id,
         current_timestamp() as recorded_at,
@@ -301,11 +313,13 @@ using (
             coalesce(max(last_batch), 0) as ledger_batch,
             coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
             coalesce(max(place.entry), 0) as entry,
-            max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+            max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+            coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+            coalesce(max(retried), 0) as ledger_retried
         from (
             select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
             from (
-                select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+                select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
                 from `demo`.`reconcile_ledger`
                 where relation = 'demo.orders'
             )
@@ -317,7 +331,7 @@ on known.relation = 'demo.orders' and known.invocation_id = incoming.invocation_
 when matched then update set seconds = incoming.seconds
 when not matched then insert *;
 
-select concat_ws(' ', latest_snapshot_id, latest_sequence_number) as snapshot from `demo`.`orders__base`.metadata_log_entries order by timestamp desc limit 1;
+select count(*) as snapshots, count_if(is_current_ancestor) as ancestors, (select max_by(latest_sequence_number, timestamp) from `demo`.`orders__base`.metadata_log_entries) as number from `demo`.`orders__base`.history where snapshot_id = 41;
 
 alter table `demo`.`orders__base` set tblproperties (
     'reconcile.declared_in' = '41 3'

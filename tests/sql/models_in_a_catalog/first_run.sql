@@ -13,6 +13,8 @@ show tblproperties `lake`.`raw`.`shop_changes`;
 
 select count(*) from `lake`.`raw`.`shop_changes` where object = 'shop.orders' and batch between 1 and 3;
 
+select unix_micros(max(appended_at)) from `lake`.`raw`.`shop_changes` where batch = 3;
+
 drop view if exists reconcile_notes_fbcf77ffe001;
 
 drop view if exists reconcile_fold_fbcf77ffe001;
@@ -374,6 +376,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'reconcile.quarantine' = 'ice.demo.orders'
 )
 as
@@ -390,6 +393,7 @@ tblproperties (
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
     'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable',
     'write.metadata.metrics.column._change_sequence' = 'full',
     'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "c1475049b1a05d599276589fd72adbfb", "transactions": "c81e728d9d4c2f636f067f89cc14862c", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
     'reconcile.columns' = '5b7b226e616d65223a20226964222c202274797065223a2022626967696e74227d2c207b226e616d65223a2022737461747573222c202274797065223a2022737472696e67227d2c207b226e616d65223a2022746f74616c222c202274797065223a2022646563696d616c2833382c313029227d2c207b226e616d65223a2022706c616365645f6174222c202274797065223a202274696d657374616d70227d2c207b226e616d65223a2022726174696f222c202274797065223a2022646f75626c65227d5d'
@@ -415,8 +419,6 @@ from (
     from reconcile_fold_fbcf77ffe001
 );
 
-select unix_micros(max(appended_at)) from `lake`.`raw`.`shop_changes` where batch = 3;
-
 merge into `ice`.`demo`.`reconcile_ledger` as known
 using (
     select
@@ -438,6 +440,8 @@ using (
         cast(null as timestamp) as cut_time,
         cast(null as timestamp) as watermark,
         0 as base_batch,
+        cast(null as bigint) as retried,
+        cast(null as bigint) as deletes_batch,
         <seconds> as seconds,
         '00000000-0000-0000-0000-000000000000' as invocation_id,
         current_timestamp() as recorded_at,
@@ -451,11 +455,13 @@ using (
             coalesce(max(last_batch), 0) as ledger_batch,
             coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
             coalesce(max(place.entry), 0) as entry,
-            max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+            max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+            coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+            coalesce(max(retried), 0) as ledger_retried
         from (
             select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
             from (
-                select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+                select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
                 from `ice`.`demo`.`reconcile_ledger`
                 where relation = 'ice.demo.orders'
             )

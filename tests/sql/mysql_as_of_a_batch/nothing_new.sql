@@ -149,6 +149,7 @@ create or replace table `demo_as_of`.`orders__quarantine`
 using delta
 tblproperties (
     'reconcile.quarantine' = 'demo_as_of.orders',
+    'reconcile.retried' = '1 1',
     'reconcile.as_of' = 'batch 2'
 )
 as
@@ -162,6 +163,7 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
+    'reconcile.retried' = '1',
     'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
     'reconcile.columns' = '5b7b226e616d65223a20226964222c202274797065223a2022626967696e74227d2c207b226e616d65223a2022737461747573222c202274797065223a2022737472696e67227d2c207b226e616d65223a2022746f74616c222c202274797065223a2022646563696d616c2833382c313029227d2c207b226e616d65223a2022706c616365645f6174222c202274797065223a202274696d657374616d70227d2c207b226e616d65223a2022726174696f222c202274797065223a2022646f75626c65227d5d',
     'reconcile.as_of' = 'batch 2'

@@ -15,9 +15,9 @@ select base_batch
 from (
     select
         relation = 'demo.orders' as is_own,
-        coalesce(min(if(last_batch >= 2, base_batch, null)), max_by(base_batch, last_batch)) as base_batch
+        if(max(retried) is null, coalesce(min(if(last_batch >= 2, base_batch, null)), max_by(base_batch, last_batch)), null) as base_batch
     from `demo`.`reconcile_ledger`
-    where object = 'shop.orders' and kind not in ('purge', 'snapshot')
+    where object = 'shop.orders' and kind not in ('purge', 'snapshot', 'erasure')
     group by relation
 )
 order by is_own desc, base_batch

@@ -37,7 +37,8 @@ tblproperties (
     'format-version' = '3',
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
-    'write.delete.mode' = 'merge-on-read'
+    'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable'
 );
 
 show tables in `demo` like 'reconcile_parity_differences';
@@ -57,7 +58,8 @@ tblproperties (
     'format-version' = '3',
     'write.merge.mode' = 'merge-on-read',
     'write.update.mode' = 'merge-on-read',
-    'write.delete.mode' = 'merge-on-read'
+    'write.delete.mode' = 'merge-on-read',
+    'write.merge.isolation-level' = 'serializable'
 );
 
 show tblproperties `lake`.`orders_source`;

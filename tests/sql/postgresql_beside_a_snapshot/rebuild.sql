@@ -17,6 +17,8 @@ select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batc
 
 select count(*) from `lake`.`shop_changes` where object = '#snapshot of shop.orders' and source = 'snapshot' and batch = 5;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -487,10 +489,15 @@ from (
     from reconcile_fold_da2f7fd25744
 );
 
+alter table `demo`.`orders__base` set tblproperties (
+    'reconcile.retried' = '1 1'
+);
+
 create or replace table `demo`.`orders__quarantine`
 using delta
 tblproperties (
-    'reconcile.quarantine' = 'demo.orders'
+    'reconcile.quarantine' = 'demo.orders',
+    'reconcile.retried' = '1 1'
 )
 as
 select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
@@ -503,6 +510,7 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
+    'reconcile.retried' = '1',
     'reconcile.snapshot_applied' = '2 0000',
     'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
     'reconcile.columns' = '5b7b226e616d65223a20226964222c202274797065223a2022626967696e74227d2c207b226e616d65223a2022737461747573222c202274797065223a2022737472696e67227d2c207b226e616d65223a2022746f74616c222c202274797065223a2022646563696d616c2833382c313029227d2c207b226e616d65223a2022706c616365645f6174222c202274797065223a202274696d657374616d70227d2c207b226e616d65223a2022726174696f222c202274797065223a2022646f75626c65227d5d'
@@ -511,8 +519,6 @@ as
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted
 from reconcile_fold_da2f7fd25744
 where _change_is_merged;
-
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
 
 insert into `demo`.`reconcile_ledger` by name
 select
@@ -534,6 +540,8 @@ select
     cast(null as timestamp) as cut_time,
     cast(null as timestamp) as watermark,
     0 as base_batch,
+    1 as retried,
+    cast(null as bigint) as deletes_batch,
     <seconds> as seconds,
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at,
@@ -547,11 +555,13 @@ from (
         coalesce(max(last_batch), 0) as ledger_batch,
         coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
         coalesce(max(place.entry), 0) as entry,
-        max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+        max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+        coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+        coalesce(max(retried), 0) as ledger_retried
     from (
         select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
         from (
-            select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
             from `demo`.`reconcile_ledger`
             where relation = 'demo.orders'
         )
@@ -578,6 +588,8 @@ select
     cast(null as timestamp) as cut_time,
     cast(null as timestamp) as watermark,
     0 as base_batch,
+    1 as retried,
+    cast(null as bigint) as deletes_batch,
     <seconds> as seconds,
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at,
@@ -591,11 +603,13 @@ from (
         coalesce(max(last_batch), 0) as ledger_batch,
         coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
         coalesce(max(place.entry), 0) as entry,
-        max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+        max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+        coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+        coalesce(max(retried), 0) as ledger_retried
     from (
         select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
         from (
-            select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
             from `demo`.`reconcile_ledger`
             where relation = 'demo.orders'
         )

@@ -7,6 +7,8 @@ show tblproperties `lake`.`shop_changes`;
 
 select count(*) from `lake`.`shop_changes` where object in ('public_orders', 'public.orders') and (coalesce(struct(coalesce(nullif(regexp_replace(from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.schema, '^\\["|"\\]$', ''), ''), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.database), from_json(record, 'source_metadata struct<database string, schema string, table string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).source_metadata.table) in (struct('public', 'orders')), false)) and batch between 1 and 3;
 
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
+
 drop view if exists reconcile_notes_da2f7fd25744;
 
 drop view if exists reconcile_fold_da2f7fd25744;
@@ -282,8 +284,6 @@ as
 select `orders of`, `db`, `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, valid_from, valid_to, _change_repeats, _change_valid_to
 from reconcile_fold_da2f7fd25744;
 
-select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 3;
-
 insert into `demo`.`reconcile_ledger` by name
 select
     'demo.orders' as relation,
@@ -304,6 +304,8 @@ select
     cast(null as timestamp) as cut_time,
     cast(null as timestamp) as watermark,
     0 as base_batch,
+    cast(null as bigint) as retried,
+    cast(null as bigint) as deletes_batch,
     <seconds> as seconds,
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at,
@@ -317,11 +319,13 @@ from (
         coalesce(max(last_batch), 0) as ledger_batch,
         coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
         coalesce(max(place.entry), 0) as entry,
-        max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at
+        max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+        coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+        coalesce(max(retried), 0) as ledger_retried
     from (
         select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
         from (
-            select kind, last_batch, base_batch, last_appended_at, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
             from `demo`.`reconcile_ledger`
             where relation = 'demo.orders'
         )

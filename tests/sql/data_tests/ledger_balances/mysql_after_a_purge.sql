@@ -17,9 +17,25 @@ account as (
         select *, max(if(kind = 'rebuild', struct(coalesce(entry, 0) as entry, recorded_at), null)) over (partition by relation) as rebuilt
         from `demo`.`reconcile_ledger`
         inner join models using (relation)
+        where kind <> 'erasure'
     )
     -- what was before the last rebuild is no part of the table
     where rebuilt is null or struct(coalesce(entry, 0) as entry, recorded_at) >= rebuilt
+),
+
+erased as (
+    select account.relation, account.place, sum(erasures.delivered) as delivered, sum(erasures.quarantined) as quarantined
+    from account
+    inner join (
+        select relation, first_batch as batch, delivered, quarantined, struct(coalesce(entry, 0) as entry, recorded_at) as moment
+        from `demo`.`reconcile_ledger`
+        where kind = 'erasure'
+    ) as erasures
+        on
+            erasures.relation = account.relation
+            and erasures.batch between account.first_batch and account.last_batch
+            and erasures.moment > struct(coalesce(account.entry, 0) as entry, account.recorded_at)
+    group by account.relation, account.place
 ),
 
 staged as (
@@ -54,16 +70,17 @@ judged as (
         account.*,
         nullif(concat_ws(
             '; ',
-            if(delivered <> applied - if(kind = 'snapshot', deleted, 0) + superseded + duplicate + quarantined + pending, 'the classes do not add up to delivered', null),
+            if(account.delivered <> applied - if(kind = 'snapshot', deleted, 0) + superseded + duplicate + account.quarantined + pending, 'the classes do not add up to delivered', null),
             if(applied <> inserted + updated + deleted + tombstoned, 'the effects do not add up to applied', null),
-            if(kind <> 'snapshot' and delivered <> staged and (delivered < staged or first_batch > purged), 'staging has a different number of records', null),
+            if(kind <> 'snapshot' and account.delivered <> recounted.staged + coalesce(erased.delivered, 0) and (account.delivered < recounted.staged + coalesce(erased.delivered, 0) or first_batch > purged), 'staging has a different number of records', null),
             -- a later range has replaced the records of its batches
-            if(quarantined <> kept.kept and coalesce(replayed_from > last_batch, true), 'the quarantine has a different number of records', null),
+            if(account.quarantined <> kept.kept + coalesce(erased.quarantined, 0) and coalesce(replayed_from > last_batch, true), 'the quarantine has a different number of records', null),
             if(first_batch > if(kind = 'rebuild', greatest(before, purged), before) + 1, 'the ledger has a gap of batches before this range', null)
         ), '') as finding
     from account
     inner join recounted using (relation, place)
     inner join kept using (relation, place)
+    left join erased using (relation, place)
 ),
 
 -- batches that were applied without a row of the ledger, and records whose batch number is missing or less than 1, which

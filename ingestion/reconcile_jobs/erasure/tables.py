@@ -1,0 +1,508 @@
+"""What an erasure asks of tables, and what it writes there.
+
+Keys stand in no statement: a commit of Delta keeps its conditions, and a session may log its SQL. They are temporary
+views of the session, with which tables are joined.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reconcile_jobs.erased_keys import NOTES, NOTES_SOURCE, Key, KeyColumn, note, reading
+from reconcile_jobs.erasure.models import Base
+from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.process.session import ship_by_value
+from reconcile_jobs.retention.files import TableFiles
+from reconcile_jobs.retention.plan import Reader
+from reconcile_jobs.retention.tables import (
+    ROWS_OF_SNAPSHOT,
+    Tables,
+    accounts_sql,
+    beside,
+    create_table,
+    named,
+    of_objects,
+    patiently,
+)
+from reconcile_jobs.staging import TableName, keep_all, literal, quoted
+from reconcile_jobs.table_formats import format_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Account", "ErasureTables", "Found", "Staged", "corrected_reasons", "refuse_several_tables"]
+
+# The columns of the register; ingestion/reconcile_jobs/erased_keys.py has what a digest is.
+_REGISTER = (
+    "digest string COMMENT 'HMAC-SHA256 of the objects and the key, in hex'",
+    "erasure string COMMENT 'the id of the erasure that wrote this row'",
+    "reason string COMMENT 'as --reason of erase.py has it'",
+    "erased_at timestamp",
+)
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a ledger has of a model when an erasure begins: its last batch, and the number of its last row."""
+
+    ledger: str
+    relation: str
+    object: str
+    batch: int
+    entry: int
+    micros: int  # when the last row was written
+
+
+@dataclass(frozen=True)
+class Found:
+    """A record that is to be erased: its object and batch, its digest, and what it came from."""
+
+    object: str | None
+    batch: int | None
+    digest: str
+    origin: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What was found among records: those to erase, how many cannot be read, how many there are.
+
+    `tables`: the objects, each with a table that its records name.
+    """
+
+    found: list[Found]
+    unreadable: int
+    records: int
+    tables: list[tuple[str, str]]
+
+
+class ErasureTables:
+    """The tables of one erasure. Each question reads them as they are at that moment."""
+
+    def __init__(self, spark: SparkSession, staging: TableName) -> None:
+        """Open the staging table. Raises UsageError if it is none."""
+        self.spark, self.staging = spark, staging
+        self.tables = Tables(spark, staging)
+        self._files = TableFiles(spark, self.tables)
+        self.register = beside(staging, "erased")
+        ship_by_value()
+
+    # --- what is asked ---
+
+    def has(self, table: TableName) -> bool:
+        """Return whether this session has a table, and not a view."""
+        return self._files.exists(table)
+
+    def base(self, table: TableName) -> Base | None:
+        """Return what a base table says; None if there is none."""
+        if not self.has(table):
+            return None
+        properties = format_of(self.spark, table.catalog).properties(self.spark, table.sql)
+        types = {field.name: field.dataType.simpleString() for field in self.spark.table(table.sql).schema}
+        return Base(types, properties.get("reconcile.declaration"), properties.get("reconcile.columns"))
+
+    def sources(self, objects: Sequence[str]) -> set[str]:
+        """Return the sources of the records of objects; `snapshot` also if a snapshot of one stands beside the log."""
+        names = [*objects, *(f"{ROWS_OF_SNAPSHOT}{of}" for of in objects)]
+        rows = self._rows(f"SELECT DISTINCT source FROM {self.staging.sql} WHERE {of_objects(names)}")
+        return {str(row.source) for row in rows}
+
+    def accounts(self, readers: Sequence[Reader]) -> list[Account]:
+        """Return the accounts of the models that have been run, by their ledgers."""
+        found = []
+        for ledger in dict.fromkeys(reader.ledger for reader in readers):
+            if not self.has(named(ledger)):
+                continue
+            of_ledger = [reader.relation for reader in readers if reader.ledger == ledger and reader.has_base]
+            if not of_ledger:
+                continue
+            names = ", ".join(map(literal, of_ledger))
+            last = {
+                row.relation: row
+                for row in self._rows(
+                    "SELECT relation, max(if(kind = 'erasure', NULL, object)) AS object, "
+                    f"unix_micros(max(recorded_at)) AS micros FROM {named(ledger).sql} WHERE relation IN ({names}) "
+                    "GROUP BY relation"
+                )
+            }
+            for row in self._rows(accounts_sql(named(ledger), of_ledger)):
+                known = last[row.relation]
+                found.append(
+                    Account(ledger, row.relation, known.object or "", row.ledger_batch, row.entry, known.micros)
+                )
+        return found
+
+    def readable(self, objects: Sequence[str], columns: Sequence[KeyColumn], most: int = 1000) -> tuple[int, int]:
+        """Return of how many of some records of objects the key can be read, and how many these are."""
+        from pyspark.sql import functions as f
+
+        can = f.udf(lambda record: reading(bytes(record), columns).keys is not None, "boolean", useArrow=False)
+        some = self.spark.table(self.staging.sql).where(of_objects(objects)).limit(most)
+        readable = some.select(can(f.expr("cast(record AS binary)")).alias("readable"))
+        row = readable.selectExpr("count_if(readable) AS readable", "count(*) AS n").collect()[0]
+        return int(row.readable), int(row.n)
+
+    def staged(
+        self, objects: Sequence[str], columns: Sequence[KeyColumn], keys: Sequence[Key], with_unreadable: bool
+    ) -> Staged:
+        """Return what staging has of the keys."""
+        records = self.spark.table(self.staging.sql).where(of_objects(objects))
+        return self._found(records.selectExpr("record", "object", "batch", "origin"), columns, keys, with_unreadable)
+
+    def quarantined(
+        self, table: TableName, columns: Sequence[KeyColumn], keys: Sequence[Key], with_unreadable: bool
+    ) -> Staged:
+        """Return what a quarantine has of the keys."""
+        rows = self.spark.table(table.sql).selectExpr(
+            "record", "cast(null AS string) AS object", "_change_batch AS batch", "origin", "_change_error AS error"
+        )
+        return self._found(rows, columns, keys, with_unreadable)
+
+    def _found(
+        self, records: DataFrame, columns: Sequence[KeyColumn], keys: Sequence[Key], with_unreadable: bool
+    ) -> Staged:
+        from pyspark.sql import functions as f
+
+        wanted = frozenset(keys)
+
+        def look(record: Any) -> tuple[str, str | None]:
+            read = reading(bytes(record), columns) if record is not None else reading(b"", columns)
+            if read.keys is None:
+                return "unreadable", read.table
+            return ("found" if read.keys & wanted else "other"), read.table
+
+        looked = (
+            records.alias("records")
+            .withColumn(
+                "look",
+                f.udf(look, "is string, of string", useArrow=False)(f.expr("cast(record AS binary)")),
+            )
+            .withColumn("digest", f.expr(_digest_of("records")))
+        )
+        kept = looked.drop("record").persist()
+        try:
+            counts = kept.groupBy("look.is").count().collect()
+            number = Counter({row["is"]: row["count"] for row in counts})
+            tables = kept.where("look.of <> ''").select("object", "look.of").distinct().collect()
+            takes = ["found", "unreadable"] if with_unreadable else ["found"]
+            names = ["object", "batch", "digest", "origin", *(["error"] if "error" in kept.columns else [])]
+            rows = kept.where(f.col("look.is").isin(takes)).select(*names).collect()
+        finally:
+            kept.unpersist()
+        unreadable = 0 if with_unreadable else number["unreadable"]
+        return Staged([Found(*row) for row in rows], unreadable, sum(number.values()), [tuple(row) for row in tables])
+
+    def last_batch(self) -> int:
+        """Return the largest batch of staging."""
+        self.spark.catalog.refreshTable(self.staging.sql)
+        return int(self._rows(f"SELECT max(batch) AS batch FROM {self.staging.sql}")[0].batch or 0)
+
+    def unread_objects(self) -> int:
+        """Return how many records of staging name no object, so that nobody knows of which table they are."""
+        return int(self._rows(f"SELECT count(*) AS n FROM {self.staging.sql} WHERE object IS NULL")[0].n)
+
+    def notes(self, objects: Sequence[str], erasures: Iterable[str] | None = None) -> list[Any]:
+        """Return the notes that erasures have left in staging: erasure, object, batch, origin, records, micros."""
+        part = "get_json_object(record, '$.erased_record.{}')"
+        rows = (
+            f"SELECT {part.format('erasure')} AS erasure, {part.format('object')} AS object, batch, origin, "
+            f"appended_at FROM {self.staging.sql} WHERE object = '{NOTES}' AND source = '{NOTES_SOURCE}'"
+        )
+        of = f"{of_objects(objects)} AND erasure IS NOT NULL"
+        if erasures is not None:
+            of += f" AND erasure IN ({', '.join(map(literal, erasures)) or 'NULL'})"
+        return self._rows(
+            f"SELECT erasure, object, batch, origin, count(*) AS records, unix_micros(max(appended_at)) AS micros "
+            f"FROM ({rows}) WHERE {of} GROUP BY erasure, object, batch, origin ORDER BY batch, origin"
+        )
+
+    def registered(self) -> dict[str, str]:
+        """Return the digests of the register, each with its erasure."""
+        if not self.has(self.register):
+            return {}
+        rows = self.spark.table(self.register.sql).select("digest", "erasure").collect()
+        return {row.digest: row.erasure for row in rows}
+
+    def rows_of_keys(self, table: TableName, base: Base, columns: Sequence[KeyColumn], keys: Sequence[Key]) -> int:
+        """Return how many rows of a base table, or of a copy, have one of the keys."""
+        with self._keys(columns, keys) as view:
+            joined = f"SELECT count(*) AS n FROM {table.sql} AS t LEFT SEMI JOIN {view} AS k ON {_same(base, columns)}"
+            return int(self._rows(joined)[0].n)
+
+    def largest_other_batch(
+        self, table: TableName, base: Base, columns: Sequence[KeyColumn], keys: Sequence[Key]
+    ) -> int:
+        """Return the largest batch of the rows of a base table that have none of the keys."""
+        with self._keys(columns, keys) as view:
+            query = (
+                f"SELECT max(t._change_batch) AS batch FROM {table.sql} AS t "
+                f"LEFT ANTI JOIN {view} AS k ON {_same(base, columns)}"
+            )
+            return int(self._rows(query)[0].batch or 0)
+
+    def differences(self, table: TableName, relations: Sequence[str], matches: Callable[[str], bool]) -> list[str]:
+        """Return the texts of keys in a table of differences of parity that are of the keys."""
+        rows = self._rows(
+            f"SELECT DISTINCT key FROM {table.sql} WHERE key IS NOT NULL AND relation IN "
+            f"({', '.join(map(literal, relations))})"
+        )
+        return [row.key for row in rows if matches(row.key)]
+
+    def earlier_moments(self, model: TableName) -> list[TableName]:
+        """Return the base tables of a model that the variable as_of built into other schemas of its catalog."""
+        catalog = model.parts[:-2]
+        schemas = self._rows(f"SHOW SCHEMAS IN {quoted(*catalog)}" if catalog else "SHOW SCHEMAS")
+        found = []
+        for row in schemas:
+            table = beside(TableName((*catalog, row[0], model.parts[-1])), "base")
+            if row[0] == model.parts[-2] or not self.has(table):
+                continue
+            if "reconcile.as_of" in format_of(self.spark, table.catalog).properties(self.spark, table.sql):
+                found.append(table)
+        return found
+
+    def has_marks(self, account: Account, id_: str) -> bool:
+        """Return whether a ledger has the rows of this erasure for a model."""
+        rows = self._rows(
+            f"SELECT count(*) AS n FROM {named(account.ledger).sql} WHERE relation = {literal(account.relation)} "
+            f"AND kind = 'erasure' AND invocation_id = {literal(id_)}"
+        )
+        return bool(rows[0].n)
+
+    # --- what is written ---
+
+    def keep(self, texts: dict[str, str]) -> None:
+        """Keep texts with the staging table, all of them in one commit. Raises Fault."""
+        self._patiently(self.staging, lambda: keep_all(self.spark, self.staging, texts))
+
+    def add_to_register(self, digests: Sequence[str], erasure: str, reason: str) -> None:
+        """Write digests into the register, which is made if there is none."""
+        if not self.has(self.register):
+            create_table(self.spark, self.register, _REGISTER, self.spark.sql)
+        rows = [(digest, erasure, reason) for digest in digests]
+        with self._view(rows, ("digest string", "erasure string", "reason string")) as view:
+            self._execute(
+                self.register,
+                f"INSERT INTO {self.register.sql} BY NAME SELECT *, current_timestamp() AS erased_at FROM {view}",
+            )
+
+    def erase_staged(self, found: Sequence[Found], erasure: str) -> None:
+        """Put a note in place of each of these records, in one commit."""
+        rows = sorted({(one.object, one.batch, one.digest) for one in found}, key=str)
+        with self._view(rows, ("object string", "batch bigint", "digest string")) as view:
+            content = note("t.object", literal(erasure))
+            self._execute(
+                self.staging,
+                f"MERGE INTO {self.staging.sql} AS t USING {view} AS k "
+                f"ON t.object = k.object AND t.batch <=> k.batch AND {_digest_of('t')} = k.digest "
+                f"WHEN MATCHED THEN UPDATE SET record = {content}, source = '{NOTES_SOURCE}', object = '{NOTES}'",
+            )
+
+    def erase_quarantined(self, table: TableName, found: Sequence[Found]) -> None:
+        """Delete these rows of a quarantine."""
+        rows = sorted({(one.batch, one.digest) for one in found}, key=str)
+        with self._view(rows, ("batch bigint", "digest string")) as view:
+            self._execute(
+                table,
+                f"MERGE INTO {table.sql} AS t USING {view} AS k ON t._change_batch <=> k.batch "
+                f"AND {_digest_of('t')} = k.digest WHEN MATCHED THEN DELETE",
+            )
+
+    def erase_rows(self, table: TableName, base: Base, columns: Sequence[KeyColumn], keys: Sequence[Key]) -> None:
+        """Delete the rows of a base table, or of a copy, that have one of the keys."""
+        with self._keys(columns, keys) as view:
+            self._execute(
+                table,
+                f"MERGE INTO {table.sql} AS t USING {view} AS k ON {_same(base, columns)} WHEN MATCHED THEN DELETE",
+            )
+
+    def erase_differences(self, table: TableName, relations: Sequence[str], texts: Sequence[str]) -> None:
+        """Delete the rows of a table of differences of parity that have one of these texts as their key."""
+        with self._view([(text,) for text in texts], ("key string",)) as view:
+            self._execute(
+                table,
+                f"MERGE INTO {table.sql} AS t USING {view} AS k ON t.key = k.key AND t.relation IN "
+                f"({', '.join(map(literal, relations))}) WHEN MATCHED THEN DELETE",
+            )
+
+    def write_marks(self, account: Account, id_: str, marks: Sequence[tuple[int, int, int, int | None, int]]) -> None:
+        """Write into a ledger what was erased of a model.
+
+        `marks`: batch, records of staging, records of the quarantine, when the batch was appended, and the largest
+        batch of the base table without the keys. The rows stand behind the last one that the ledger had when the
+        erasure began, and before all that runs have written since.
+        """
+        columns = ("batch bigint", "delivered bigint", "quarantined bigint", "micros bigint", "base_batch bigint")
+        with self._view(marks, columns) as view:
+            ledger = named(account.ledger)
+            self._execute(
+                ledger,
+                f"INSERT INTO {ledger.sql} BY NAME SELECT {literal(account.relation)} AS relation, "
+                f"{literal(account.object)} AS object, 'erasure' AS kind, batch AS first_batch, batch AS last_batch, "
+                f"delivered, quarantined, base_batch, {literal(id_)} AS invocation_id, "
+                f"greatest(current_timestamp(), timestamp_micros({account.micros + 1})) AS recorded_at, "
+                f"{account.entry}L AS entry, timestamp_micros(micros) AS last_appended_at FROM {view}",
+            )
+
+    def correct_reasons(self, account: Account, quarantine: TableName, matches: Callable[[str], bool]) -> int:
+        """Take what was erased out of the reasons that a ledger has of a quarantine; return of how many rows."""
+        ledger = named(account.ledger)
+        of_model = f"relation = {literal(account.relation)}"
+        erased = self._rows(
+            f"SELECT DISTINCT first_batch AS batch FROM {ledger.sql} WHERE {of_model} AND kind = 'erasure' "
+            "AND quarantined > 0"
+        )
+        batches = {int(row.batch) for row in erased}
+        table = self.spark.table(ledger.sql)
+        if "quarantine_reasons" not in table.columns:
+            return 0
+        rows = table.where(f"{of_model} AND size(quarantine_reasons) > 0")
+        rows = rows.selectExpr("entry", "unix_micros(recorded_at) AS micros", "to_json(quarantine_reasons) AS reasons")
+        left = [
+            (row.batch, row.error, row.origin)
+            for row in self._rows(
+                f"SELECT _change_batch AS batch, _change_error AS error, origin FROM {quarantine.sql} "
+                f"WHERE _change_batch IN ({', '.join(map(str, batches)) or 'NULL'})"
+            )
+        ]
+        corrected = []
+        for row in rows.collect():
+            before = json.loads(row.reasons)
+            after = corrected_reasons(before, batches, left, matches)
+            if after != before:
+                corrected.append((row.entry, row.micros, json.dumps(after)))
+        if corrected:
+            kind = next(field.dataType for field in table.schema if field.name == "quarantine_reasons").simpleString()
+            with self._view(corrected, ("entry bigint", "micros bigint", "reasons string")) as view:
+                self._execute(
+                    ledger,
+                    f"MERGE INTO {ledger.sql} AS t USING (SELECT entry, micros, "
+                    f"from_json(concat('{{\"r\":', reasons, '}}'), 'r {kind}').r AS r FROM {view}) AS k "
+                    f"ON t.{of_model} AND t.entry <=> k.entry AND unix_micros(t.recorded_at) = k.micros "
+                    "AND t.quarantine_reasons IS NOT NULL WHEN MATCHED THEN UPDATE SET quarantine_reasons = k.r",
+                )
+        return len(corrected)
+
+    # --- Spark ---
+
+    @contextmanager
+    def _keys(self, columns: Sequence[KeyColumn], keys: Sequence[Key]) -> Iterator[str]:
+        with self._view(keys, [f"k{place} string" for place, _ in enumerate(columns)]) as view:
+            yield view
+
+    @contextmanager
+    def _view(self, rows: Sequence[Sequence[Any]], columns: Sequence[str]) -> Iterator[str]:
+        """Let rows be a temporary view for a while."""
+        import pyarrow as pa
+
+        kinds = {"string": pa.string(), "bigint": pa.int64()}
+        fields = [column.split(" ") for column in columns]
+        schema = pa.schema([(name, kinds[kind]) for name, kind in fields])
+        dicts = [dict(zip(schema.names, row, strict=True)) for row in rows]
+        name = f"reconcile_erasure_{uuid.uuid4().hex}"
+        self.spark.createDataFrame(pa.Table.from_pylist(dicts, schema)).createOrReplaceTempView(name)
+        try:
+            yield name
+        finally:
+            self.spark.catalog.dropTempView(name)
+
+    def _execute(self, table: TableName, sql: str) -> None:
+        self._patiently(table, lambda: self.spark.sql(sql))
+
+    def _patiently(self, table: TableName, act: Callable[[], object]) -> None:
+        patiently(
+            act,
+            f"Other processes wrote to {table} each time that the erasure did: when they have ended, run the same "
+            "command again, which goes on from there.",
+        )
+
+    def _rows(self, sql: str) -> list[Any]:
+        return self.spark.sql(sql).collect()
+
+
+def corrected_reasons(
+    reasons: Sequence[Mapping[str, Any]],
+    batches: set[int],
+    left: Sequence[tuple[int, str, str | None]],
+    matches: Callable[[str], bool],
+) -> list[dict[str, Any]]:
+    """Return the reasons of a range without what was erased; see macros/ledger/quarantine_reasons.sql.
+
+    `batches`: those of which records were erased. `left`: batch, reason and origin of what the quarantine still has of
+    them. `matches`: whether the text of a key is that of one that was erased.
+    """
+    found: list[dict[str, Any]] = []
+    forms = {_form(reason["reason"]) for reason in reasons if reason.get("reason")}
+    for reason in reasons:
+        of = dict(reason)
+        form = _form(of["reason"]) if of.get("reason") else None
+        # An entry without a reason is of all forms that have none of their own.
+        rows = [row for row in left if (_form(row[1]) == form if form is not None else _form(row[1]) not in forms)]
+        now = Counter(batch for batch, _, _ in rows)
+        is_touched = any(each["batch"] in batches for each in of["batches"])
+        if is_touched:
+            counts = [
+                {"batch": each["batch"], "records": now[each["batch"]] if each["batch"] in batches else each["records"]}
+                for each in of["batches"]
+            ]
+            of["batches"] = [each for each in counts if each["records"]]
+        if not of["batches"]:
+            continue
+        is_of_key = bool(of.get("example_key")) and matches(of["example_key"])
+        is_gone = is_touched and (of.get("reason"), of.get("example_origin")) not in {row[1:] for row in rows}
+        if form is not None and (is_of_key or is_gone):
+            other = min((row for row in rows if row[0] in {each["batch"] for each in of["batches"]}), default=None)
+            of |= {
+                "reason": other[1] if other else _without_values(str(of["reason"])),
+                "example_key": None,
+                "example_origin": other[2] if other else None,
+            }
+        found.append({name: of.get(name) for name in ("reason", "example_key", "example_origin", "batches")})
+    return found
+
+
+def _form(reason: str) -> str:
+    """Return a reason without the values that it quotes, as macros/ledger/quarantine_reasons.sql has it."""
+    return re.sub("'[^']*'", "", reason)
+
+
+def _without_values(reason: str) -> str:
+    """Return the beginning of a reason, in which no value can stand. A value may hold a quote itself."""
+    beginning, quote, _ = reason.partition("'")
+    return f"{beginning.rstrip()} (erased)" if quote else reason
+
+
+def _digest_of(table: str) -> str:
+    """Return SQL by which a record is known in a statement without its text."""
+    return f"sha2(cast({table}.record AS binary), 256)"
+
+
+def _same(base: Base, columns: Sequence[KeyColumn]) -> str:
+    """Return the condition that a row `t` has the key of a row `k`."""
+    return " AND ".join(
+        f"t.{quoted(column.name)} = try_cast(k.k{place} AS {base.types[column.name]})"
+        if column.is_number
+        else f"cast(t.{quoted(column.name)} AS string) = k.k{place}"
+        for place, column in enumerate(columns)
+    )
+
+
+def refuse_several_tables(tables: Iterable[tuple[str, str]]) -> None:
+    """Raise UsageError if the records of one object are of several tables, whose keys are not of one row."""
+    of_objects: dict[str, list[str]] = {}
+    for object_, table in sorted(tables):
+        of_objects.setdefault(object_, []).append(table.replace('"', ""))
+    for object_, names in of_objects.items():
+        if len(names) > 1:
+            raise UsageError(
+                f"The records of {object_} in staging are of several tables ({', '.join(names[:5])}), and a key may be "
+                "of another row in each: nothing was erased. So far each object has to be of one table."
+            )

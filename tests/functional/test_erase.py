@@ -1,0 +1,284 @@
+"""An erasure by the job on real tables: forty values of a person are in no file afterwards, and do not come back.
+
+No dbt: models are run by tests/plain_dbt.py. The landing area is not touched, so it lies beside what is searched.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import erase
+import pytest
+from canaries import files_with, files_with_numbers
+from datastream import Staged, event
+from file_formats import file_format
+from plain_dbt import PlainProject
+from process.landings import Landing
+from process.spark_warehouse import SparkWarehouse
+from pyspark.sql import SparkSession
+from reconcile_jobs.erased_keys import VARIABLE
+from reconcile_jobs.erasure.erasure import Erasure, Result
+from reconcile_jobs.erasure.keys_file import read_keys_file
+from reconcile_jobs.erasure.tables import ErasureTables
+from reconcile_jobs.retention.purge import Purge
+from reconcile_jobs.retention.tables import Tables
+from reconcile_jobs.staging import TableName
+
+CALL = "reconcile.datastream_postgresql(source('lake', 'changes'), object='shop.people')"
+FIELDS = ["name", "email", "phone", "street", "city", "note"]
+COLUMNS = {"id": "bigint", "age": "int", **dict.fromkeys(FIELDS, "string")}
+SECRET = "0123456789abcdef0123456789abcdef"
+
+PERSON, OTHER = 7280517001, 7280517002
+# No longer than the bounds that Iceberg keeps of a text.
+CANARIES = [f"kanar{number:02}x8f3b" for number in range(40)]
+
+
+class Later:
+    """A clock of a time at which all that a test stages is old."""
+
+    def now(self) -> int:
+        return 4_000_000_000_000_000_000
+
+    def wait(self, *_: Any) -> bool:
+        return False
+
+
+class Estate:
+    """A landing area, a staging table, and projects that read it."""
+
+    def __init__(self, spark: SparkSession, root: Path, name: str, projects: str = "a") -> None:
+        self.spark, self.root, self.place, self.files, self.said = spark, root, 0, 0, list[str]()
+        self.staging = TableName((f"{name}_lake", "changes"))
+        self.landing = Landing(spark, root)
+        self.landing.table = str(self.staging)
+        self.left = list(CANARIES)
+        warehouse = SparkWarehouse(spark)
+        self.warehouse = warehouse
+        self.projects = {
+            part: PlainProject(warehouse, f"{name}_{part}", file_format=file_format()) for part in projects
+        }
+        for project in self.projects.values():
+            project.source(self.staging.schema, "changes")
+            self._model(project, "people", "current_state")
+        self._model(self.projects["a"], "past", "history")
+        self.models = [("a", "past"), *((part, "people") for part in projects)]
+        self.schemas = [self.staging.schema, *(project.schema for project in self.projects.values())]
+
+    @staticmethod
+    def _model(project: PlainProject, name: str, materialized: str) -> None:
+        config = f"{{{{ config(materialized='{materialized}', unique_key='id') }}}}"
+        project.model(name, f"{config}\n{{{{ {CALL} }}}}", COLUMNS)
+
+    @property
+    def directories(self) -> list[Path]:
+        warehouse = Path(self.spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:"))
+        return [warehouse / f"{schema}.db" for schema in self.schemas]
+
+    def record(self, id_: int, change: str = "UPDATE", **values: Any) -> str:
+        """Return a record; of the person its texts are canaries, which no other record has."""
+        self.place += 1
+        texts = {name: self.left.pop() if id_ == PERSON and self.left else f"{name} of {id_}" for name in FIELDS}
+        payload = {"id": id_, "age": 40, **texts, **values}
+        return event(
+            "postgresql", payload, change, metadata={"lsn": f"0/{self.place:X}"}, object="shop.people",
+        )  # fmt: skip
+
+    def deliver(self, *records: str) -> Any:
+        self.files += 1
+        self.landing.put(f"shop_people/file{self.files}.jsonl", "\n".join(records))
+        return self.landing.append()
+
+    def run(self, full_refresh: bool = False) -> None:
+        for project in self.projects.values():
+            project.context["invocation_id"] = str(uuid.uuid4())
+            names = [name for part, name in self.models if self.projects[part] is project]
+            project.run(*names, full_refresh=full_refresh)
+
+    def rows(self, part: str, name: str) -> list[tuple[Any, ...]]:
+        base = self.spark.table(f"{self.projects[part].schema}.{name}__base")
+        return sorted(map(tuple, base.select(*sorted(base.columns)).collect()), key=str)
+
+    def all_rows(self) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
+        return {model: self.rows(*model) for model in self.models}
+
+    def unbalanced(self) -> list[Any]:
+        found = []
+        for part, name in self.models:
+            found += self.warehouse.sql(self.projects[part].test("ledger_balances", name)).collect()
+        return found
+
+    def purge(self) -> None:
+        clock: Any = Later()
+        purge = Purge(Tables(self.spark, self.staging), self.staging, timedelta(days=30), self.said.append, clock, True)
+        assert purge.run().batch
+
+    def erase(
+        self, *keys: int, now: bool = False, tables: Callable[[ErasureTables], ErasureTables] = lambda given: given,
+        **options: Any,
+    ) -> Result:  # fmt: skip
+        file = self.root / "keys.csv"
+        file.write_text("id\n" + "".join(f"{key}\n" for key in keys or (PERSON,)))
+        file.chmod(0o600)
+        staging, chosen = erase.reader_of(self.spark, f"{self.projects['a'].schema}.people", None)
+        assert staging == self.staging
+        erasure = Erasure(
+            self.spark, staging, chosen, read_keys_file(str(file)), "TICKET-17", self.said.append, **options
+        )
+        erasure._tables = tables(erasure._tables)
+        return erasure.run(now)
+
+    def leaks(self) -> dict[Any, set[str]]:
+        found: dict[Any, set[str]] = dict(files_with(CANARIES, *self.directories))
+        found |= files_with_numbers([PERSON], *self.directories)
+        return {canary: files for canary, files in found.items() if files}
+
+    def live(self) -> list[int]:
+        return [row.id for row in self.spark.table(f"{self.projects['a'].schema}.people").orderBy("id").collect()]
+
+    def fill(self, with_purge: bool = True) -> None:
+        """Deliver, merge and purge records of the person and of another one, good and bad ones."""
+        self.deliver(self.record(PERSON, "INSERT"), self.record(OTHER, "INSERT"))
+        Tables(self.spark, self.staging).make_readers()
+        self.run()
+        self.deliver(
+            self.record(PERSON), self.record(PERSON, age=f"l'{self.left.pop()}"), self.record(OTHER, age="old")
+        )
+        self.run()
+        if with_purge:
+            self.purge()
+        self.deliver(self.record(PERSON), self.record(OTHER), self.record(3, "INSERT"))
+        self.deliver(self.record(PERSON, age=self.left.pop()), self.record(OTHER, age="older"), self.record(PERSON))
+        self.run()
+        for part in self.projects:
+            self._difference(part)
+
+    def _difference(self, part: str) -> None:
+        project = self.projects[part]
+        project.macros.create_parity_tables(file_format())
+        for id_ in (PERSON, OTHER):
+            values = [self.left.pop() if id_ == PERSON and self.left else "x" for _ in range(2)]
+            self.spark.sql(
+                f"insert into {project.schema}.reconcile_parity_differences by name select 'r' as run_id, 't' as test, "
+                f"'{project.schema}.people' as relation, '{{\"id\":\"{id_}\"}}' as key, 'confirmed' as verdict, "
+                f"array(named_struct('column', 'name', 'model', '{values[0]}', 'source', '{values[1]}')) as columns"
+            )
+
+
+@pytest.fixture
+def estate(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Estate]:
+    monkeypatch.setenv(VARIABLE, SECRET)
+    yield Estate(spark, tmp_path, f"erased{abs(hash(request.node.name)) % 10**8}")
+
+
+def of_others(rows: dict[tuple[str, str], list[tuple[Any, ...]]]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
+    return {model: [row for row in each if PERSON not in row] for model, each in rows.items()}
+
+
+@pytest.mark.soak
+def test_forty_values_of_a_person_are_in_no_file_and_do_not_come_back(estate: Estate) -> None:
+    estate.fill()
+    assert estate.unbalanced() == []
+    before = estate.all_rows()
+    found = estate.leaks()
+    assert {*found} == {*CANARIES, PERSON}, "the search does not find what is there"
+    kinds = {Path(file).suffix for files in found.values() for file in files}
+    assert kinds >= ({".parquet", ".avro"} if file_format() == "iceberg" else {".parquet", ".json"}), kinds
+
+    result = estate.erase(now=True)
+    assert estate.leaks() == {}
+    assert (result.records, result.keys, result.not_reached) == (3, 1, [])
+    assert len(result.landing_files) == 2
+    assert set(result.versions_deleted) == set(result.tables)
+    assert estate.all_rows() == of_others(before)
+    assert estate.live() == [3, OTHER]
+    assert estate.unbalanced() == []
+
+    # The same again finds nothing and changes nothing.
+    again = estate.erase()
+    assert (again.records, again.rows, again.landing_files) == (0, {}, result.landing_files)
+
+    # Late records are dropped and counted, the run goes on, and so does a rebuild.
+    totals = estate.deliver(estate.record(PERSON), estate.record(OTHER, name="new"), estate.record(PERSON, "INSERT"))
+    assert (totals.records, totals.erased_records, totals.unreadable) == (1, 2, 0)
+    estate.run()
+    assert estate.live() == [3, OTHER]
+    assert estate.unbalanced() == []
+    rows = estate.all_rows()
+    estate.run(full_refresh=True)
+    assert estate.all_rows() == rows
+    assert estate.unbalanced() == []
+    assert estate.leaks() == {}
+
+
+@pytest.mark.soak
+def test_a_key_of_several_columns_is_erased_in_all_projects_and_at_earlier_moments(estate: Estate) -> None:
+    """Records whose key cannot be read stay, until somebody says that they go too."""
+    call = "reconcile.datastream_postgresql(source('lake', 'codes'), object='shop.codes')"
+    config = "{{ config(materialized='current_state', unique_key=['region', 'id']) }}"
+    staging = TableName((estate.staging.schema, "codes"))
+    name = staging.schema.removesuffix("_lake")
+    projects = [PlainProject(estate.warehouse, f"{name}_{part}", file_format=file_format()) for part in "cd"]
+    for project in projects:
+        project.source(staging.schema, "codes")
+        project.model("codes", f"{config}\n{{{{ {call} }}}}", {"region": "string", "id": "int", "name": "string"})
+    keys = [("e'u", 7), ("us", 7), ("e'u", 8)]
+
+    def stage(batch: int, *payloads: dict[str, Any]) -> None:
+        records = [
+            event("postgresql", payload, "UPDATE", metadata={"lsn": f"0/{batch}{place:X}"}, object="shop.codes")
+            for place, payload in enumerate(payloads)
+        ]
+        estate.warehouse.stage(f"{staging.schema}.codes", [Staged(one, "shop.codes", batch) for one in records])
+
+    def run() -> None:
+        for project in projects:
+            project.context["invocation_id"] = str(uuid.uuid4())
+            project.run("codes")
+
+    def rows(table: str) -> list[tuple[str, int]]:
+        found = estate.spark.table(table).select("region", "id").orderBy("region", "id").collect()
+        return [tuple(row) for row in found]
+
+    def erase_codes(**options: Any) -> Result:
+        file = estate.root / "codes.csv"
+        file.write_text("id,region\n7,e'u\n")
+        file.chmod(0o600)
+        _, chosen = erase.reader_of(estate.spark, f"{name}_c.codes", staging)
+        return Erasure(
+            estate.spark, staging, chosen, read_keys_file(str(file)), "T", estate.said.append, **options
+        ).run()
+
+    stage(1, *({"region": region, "id": id_, "name": "one"} for region, id_ in keys))
+    Tables(estate.spark, staging).make_readers()
+    run()
+    projects[0].variables |= {"as_of": {"batch": 1}, "as_of_schema": f"{name}_then"}
+    projects[0].run("codes")
+    for variable in ("as_of", "as_of_schema"):
+        projects[0].variables.pop(variable)
+    stage(2, {"region": "e'u", "id": "seven", "name": "two"}, {"region": "e'u", "name": "no id"})
+    run()
+    (then,) = [
+        row.namespace for row in estate.spark.sql("show schemas").collect() if row.namespace.startswith(f"{name}_then")
+    ]
+
+    result = erase_codes()
+    assert (result.records, result.unreadable) == (1, 3), "in staging and in two quarantines, the one without an id"
+    assert len(result.rows) == 3
+    others = [("e'u", 8), ("us", 7)]
+    for schema in (f"{name}_c", f"{name}_d", then):
+        assert rows(f"{schema}.codes__base") == others, schema
+    result = erase_codes(with_unreadable=True)
+    assert (result.records, result.unreadable) == (1, 0)
+    for project in projects:
+        assert estate.spark.table(f"{project.schema}.codes__quarantine").count() == 1, "its key is another one"
+        assert estate.warehouse.sql(project.test("ledger_balances", "codes")).collect() == []
+        project.run("codes", full_refresh=True)
+        assert rows(f"{project.schema}.codes__base") == others
+        assert estate.warehouse.sql(project.test("ledger_balances", "codes")).collect() == []

@@ -1,0 +1,429 @@
+"""What erase.py and the register of erased keys take for a record of a key, and what they refuse. No Spark."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import erase
+import pytest
+import reconcile_jobs
+from pyspark import cloudpickle
+from reconcile_jobs.erased_keys import (
+    VARIABLE,
+    ErasedKeys,
+    KeyColumn,
+    KeyOf,
+    Register,
+    key_of_values,
+    name_of,
+    property_of,
+    read_property,
+    reading,
+)
+from reconcile_jobs.erasure.erasure import Result
+from reconcile_jobs.erasure.keys_file import keys_of_file, read_keys_file
+from reconcile_jobs.erasure.models import (
+    Base,
+    NotReached,
+    digest_of_key,
+    has_key,
+    key_columns,
+    models_of,
+    readers_called,
+)
+from reconcile_jobs.erasure.tables import corrected_reasons, refuse_several_tables
+from reconcile_jobs.erasure.versions import is_of_earlier_version
+from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.retention.plan import Reader
+from reconcile_jobs.staging import Staging, TableName
+
+SECRET = b"0123456789abcdef0123456789abcdef"
+ID = KeyColumn("id", ("id",), True)
+CODE = KeyColumn("code", ("code", "old_code"), False)
+OF = KeyOf(("SHOP_PEOPLE", "SHOP.PEOPLE"), (ID,))
+STAGING = TableName(("lake", "changes"))
+
+
+def record(payload: Any, **more: Any) -> bytes:
+    text = payload if isinstance(payload, str) else json.dumps(payload)
+    said = json.dumps({"source_metadata": {"schema": "SHOP", "table": "PEOPLE"}, **more})
+    return f'{said[:-1]}, "payload": {text}}}'.encode()
+
+
+# --- which record is of which key ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("payload", "keys"),
+    [
+        ('{"id": 7}', {"7"}),
+        ('{"id": "7", "name": "x"}', {"7"}),
+        ('{"ID": 7.0}', {"7"}),
+        ('{"id": 7e0}', {"7"}),
+        ('{"id": 12345678901234567890123456789012345678}', {"12345678901234567890123456789012345678"}),
+        ('{"id": 7, "id": 8}', {"7", "8"}),
+        ('{"id": 7, "ID": "8"}', {"7", "8"}),
+        ('{"nested": {"id": 8}, "id": 7}', {"7"}),
+        ('{"id": null}', None),
+        ('{"id": {"v": 7}}', None),
+        ('{"id": true}', None),
+        ('{"name": "x"}', None),
+        ('[{"id": 7}]', None),
+        ('"{}"', None),
+        ("null", set()),
+    ],
+)
+def test_a_record_is_of_the_keys_that_its_payload_has(payload: str, keys: set[str] | None):
+    found = reading(record(payload), (ID,))
+    assert found.keys == (None if keys is None else {(key,) for key in keys})
+    assert found.table == '"SHOP"."PEOPLE"'
+
+
+def test_texts_are_compared_as_they_are_and_found_under_former_names():
+    assert reading(record({"code": "1.0"}), (CODE,)).keys == {("1.0",)}
+    assert reading(record('{"code": 1.0}'), (CODE,)).keys == {("1.0",)}
+    assert reading(record({"OLD_CODE": " é "}), (CODE,)).keys == {(" é ",)}
+    assert reading(record({"id": 1, "code": "a"}), (CODE, ID)).keys == {("a", "1")}
+    assert reading(record({"id": 1}), (CODE, ID)).keys is None
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"null", b"[]", b'"x"', b"\xff", b"[" * 100_000, b'{"object": "x"}', record({"id": 1})[:-1]]
+)
+def test_what_cannot_be_read_has_no_key_and_raises_nothing(content: bytes):
+    assert reading(content, (ID,)).keys is None
+    assert not ErasedKeys(SECRET, (OF,)).has("SHOP_PEOPLE", content)
+
+
+def test_a_record_without_metadata_is_still_of_its_key():
+    found = reading(b'{"payload": {"id": 7}}', (ID,))
+    assert (found.keys, found.table) == ({("7",)}, None)
+    assert reading(b'{"payload": {"id": 7}, "source_metadata": 3}', (ID,)).keys == {("7",)}
+
+
+# --- the register ----------------------------------------------------------------------------------------------------
+
+
+def test_an_erased_key_is_found_under_each_name_of_its_object_and_no_other():
+    keys = ErasedKeys(SECRET, (OF,))
+    keys = ErasedKeys(SECRET, (OF,), frozenset({keys.digest(OF, ("7",))}))
+    for object_ in OF.objects:
+        assert keys.has(object_, record({"id": 7}))
+        assert keys.has(object_, record('{"id": 8, "ID": "7.00"}'))
+        assert not keys.has(object_, record({"id": 8}))
+    assert not keys.has("SHOP_ORDERS", record({"id": 7}))
+    assert SECRET.decode() not in repr(keys)
+
+
+def test_the_register_goes_to_an_executor_that_has_no_module_of_it():
+    """As `ship_by_value` sends it."""
+    keys = ErasedKeys(SECRET, (OF,), frozenset({ErasedKeys(SECRET).digest(OF, ("7",))}))
+    content = record({"id": 7})
+    cloudpickle.register_pickle_by_value(reconcile_jobs)
+    try:
+        sent = cloudpickle.dumps(lambda: keys.has("SHOP_PEOPLE", content))
+    finally:
+        cloudpickle.unregister_pickle_by_value(reconcile_jobs)
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer)())"
+    ran = subprocess.run([sys.executable, "-I", "-c", code], input=sent, capture_output=True, check=True)
+    assert ran.stdout == b"True\n"
+
+
+def test_a_digest_depends_on_secret_object_and_each_value():
+    other = KeyOf(("SHOP_ORDERS",), (ID,))
+    two = KeyOf(("SHOP_PEOPLE",), (ID, CODE))
+    digests = [
+        ErasedKeys(SECRET).digest(OF, ("7",)), ErasedKeys(SECRET[::-1]).digest(OF, ("7",)),
+        ErasedKeys(SECRET).digest(other, ("7",)), ErasedKeys(SECRET).digest(OF, ("71",)),
+        ErasedKeys(SECRET).digest(two, ("7", "1")), ErasedKeys(SECRET).digest(two, ("71", "")),
+    ]  # fmt: skip
+    assert len({*digests}) == len(digests)
+    assert all(len(digest) == 64 and digest != "7" for digest in digests)
+
+
+def test_the_property_says_what_the_job_wrote_and_another_text_is_refused():
+    text = property_of("abc", [OF, KeyOf(("S_CODES",), (CODE,))], "e1")
+    assert read_property("lake.changes", text) == ("abc", (OF, KeyOf(("S_CODES",), (CODE,))))
+    for changed in ("", "zz", "7b7d", text[:-2], b'{"by": 1, "of": 7}'.hex()):
+        with pytest.raises(UsageError, match=r"reconcile\.erased of the staging table lake\.changes is not"):
+            read_property("lake.changes", changed)
+
+
+def test_a_job_reads_the_register_once_for_each_state_of_it(monkeypatch: pytest.MonkeyPatch):
+    asked: list[str] = []
+    register = Register()
+    monkeypatch.setenv(VARIABLE, SECRET.decode())
+    for erasure in ("e1", "e1", "e2"):
+        text = property_of(name_of(SECRET), [OF], erasure)
+
+        def digests(erasure: str = erasure) -> list[str]:
+            asked.append(erasure)
+            return [erasure]
+
+        assert register.keys("lake.changes", text, digests).digests == {erasure}
+    assert asked == ["e1", "e2"]
+
+
+def test_without_the_secret_or_with_another_nothing_is_appended(monkeypatch: pytest.MonkeyPatch):
+    text = property_of(name_of(SECRET), [OF], "e1")
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(UsageError, match=r"erased keys of lake\.changes needs a key, and there is none"):
+        Register().refuse_other_secret("lake.changes", text)
+    monkeypatch.setenv(VARIABLE, "f" * 32)
+    with pytest.raises(UsageError, match=r"this run has the key .*: it would find none of them") as refused:
+        Register().refuse_other_secret("lake.changes", text)
+    assert "f" * 32 not in str(refused.value)
+
+
+def test_an_append_job_that_cannot_drop_records_is_refused(monkeypatch: pytest.MonkeyPatch):
+    staging = Staging.__new__(Staging)
+    staging.name, staging._register = STAGING, None
+    staging._properties = {}
+    staging._refuse_erased()
+    staging._properties = {"reconcile.erased": property_of(name_of(SECRET), [OF], "e1")}
+    with pytest.raises(UsageError, match=r"only `append\.py datastream` drops later records"):
+        staging._refuse_erased()
+    staging._register = Register()
+    monkeypatch.setenv(VARIABLE, SECRET.decode())
+    staging._refuse_erased()
+
+
+def test_without_a_register_an_append_is_as_it_was():
+    staging = Staging.__new__(Staging)
+    staging._properties, staging._register = {}, Register()
+    rows: Any = object()
+    assert staging._without_erased(rows) is rows
+
+
+# --- the file of keys ------------------------------------------------------------------------------------------------
+
+
+def keys_file(directory: Path, text: str, mode: int = 0o600) -> str:
+    file = directory / "keys.csv"
+    file.write_text(text)
+    file.chmod(mode)
+    return str(file)
+
+
+def test_keys_are_read_each_once_in_the_order_of_the_columns(tmp_path: Path):
+    file = read_keys_file(keys_file(tmp_path, '\ufeffcode,id\n"a,b",07\n\nx,7.0\nx,7\n'))
+    assert keys_of_file(file, (ID, CODE)) == (("7", "a,b"), ("7", "x"))
+    assert "a,b" not in repr(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no header"),
+        (",\n1,2\n", "has no header"),
+        ("id,ID\n1,2\n", "names a column twice"),
+        ("id\n", "has no key below its header"),
+        ("id\nsecret-9,secret-9\n", "line 2 has 2 values, and the header 1 columns"),
+        ('id\n""\n', "line 2 has an empty value"),
+        ('id\n"secret-9"x\n', "line 2 is no line of CSV"),
+        ("id\n1\nsecret-9\n", "line 3 has no number in the column id"),
+        ("id\n0x10\n", "line 2 has no number in the column id"),
+    ],
+)
+def test_what_is_wrong_with_the_file_is_said_without_a_value(tmp_path: Path, text: str, said: str):
+    with pytest.raises(UsageError, match=said) as refused:
+        keys_of_file(read_keys_file(keys_file(tmp_path, text)), (ID,))
+    assert "secret" not in str(refused.value)
+
+
+def test_a_file_that_others_may_read_is_refused(tmp_path: Path):
+    with pytest.raises(UsageError, match="chmod 600"):
+        read_keys_file(keys_file(tmp_path, "id\n1\n", 0o644))
+
+
+# --- the models ------------------------------------------------------------------------------------------------------
+
+
+def reader(relation: str, *objects: str, materialized: str = "current_state") -> Reader:
+    return Reader("lake.changes", "shop.reconcile_ledger", relation, materialized, objects)
+
+
+def test_a_model_is_found_by_its_name_with_or_without_its_schema():
+    readers = [reader("shop.people", "P"), reader("sales.people", "P"), reader("shop.orders", "O")]
+    assert readers_called("people", readers) == readers[:2]
+    assert readers_called("SHOP.people", readers) == readers[:1]
+    assert readers_called("eople", readers) == []
+
+
+def test_all_models_of_the_objects_lose_the_key_and_what_is_not_known_is_named():
+    people, past = reader("shop.people", "P", "Q"), reader("sales.past", "P", materialized="history")
+    own, orders = reader("shop.own"), reader("shop.orders", "O")
+    found, not_reached = models_of(people, [orders, own, past, people])
+    assert found == [people, past]
+    assert [one.what for one in not_reached] == ["shop.own"]
+    with pytest.raises(UsageError, match=r"reads the records of sales\.past, and those of Q too: give --mod"):
+        models_of(past, [people, past])
+    with pytest.raises(UsageError, match=r"shop\.own has no source macro"):
+        models_of(own, [own])
+
+
+def base(keys: list[str], **types: str) -> Base:
+    return Base(types, json.dumps({"unique_key": digest_of_key(keys)}))
+
+
+def test_the_columns_of_the_file_have_to_be_the_unique_key():
+    of = base(["b", "A"], A="bigint", b="varchar(3)", c="date")
+    assert [(c.name, c.fields, c.is_number) for c in key_columns("shop.people", of, ("b", "A"), "k")] == [
+        ("b", ("b",), False), ("A", ("a",), True),
+    ]  # fmt: skip
+    for columns in (("A",), ("a", "b"), ("A", "b", "c"), ("x",)):
+        assert not has_key(of, columns)
+        with pytest.raises(UsageError, match=r"are not the unique_key of shop\.people"):
+            key_columns("shop.people", of, columns, "k")
+    with pytest.raises(UsageError, match=r"c of shop\.people is a date, and so far only keys of whole numbers"):
+        key_columns("shop.people", base(["c"], c="date"), ("c",), "k")
+
+
+def test_the_digest_of_a_key_is_that_of_the_declaration():
+    # `declaration_of` in macros/model/model_settings.sql: md5(tojson(unique_key | sort)), as Jinja sorts.
+    import hashlib
+
+    import jinja2
+
+    for keys in (["id"], ["b", "A"], ["line", "order_id"]):
+        text = jinja2.Environment().from_string("{{ keys | sort | join('|') }}").render(keys=keys).split("|")
+        assert digest_of_key(keys) == hashlib.md5(json.dumps(text).encode()).hexdigest()
+
+
+def test_a_renamed_key_is_found_under_its_former_names():
+    columns = json.dumps([{"name": "id", "type": "bigint", "was": ["NR", "no"]}]).encode().hex()
+    of = Base({"id": "bigint"}, json.dumps({"unique_key": digest_of_key(["id"])}), columns)
+    (column,) = key_columns("shop.people", of, ("id",), "k")
+    assert column.fields == ("id", "nr", "no")
+
+
+def test_records_of_one_object_have_to_be_of_one_table():
+    refuse_several_tables([("A_B_C", '"a"."b_c"'), ("O", '"a"."o"')])
+    with pytest.raises(UsageError, match=r"The records of A_B_C in staging are of several tables \(a\.b_c, a_b\.c\)"):
+        refuse_several_tables([("A_B_C", '"a_b"."c"'), ("A_B_C", '"a"."b_c"')])
+
+
+# --- the reasons in a ledger -----------------------------------------------------------------------------------------
+
+
+def is_of_person(text: str) -> bool:
+    return key_of_values(json.loads(text, parse_int=str).items(), (ID,)) == {("7",)}
+
+
+def reason(text: str | None, key: str | None, *batches: tuple[int, int], origin: str | None = "f") -> dict[str, Any]:
+    return {
+        "reason": text, "example_key": key, "example_origin": origin,
+        "batches": [{"batch": batch, "records": records} for batch, records in batches],
+    }  # fmt: skip
+
+
+def test_reasons_lose_what_was_erased_and_keep_the_rest():
+    before = [
+        reason("age: 'x7' is no int", '{"id":7}', (3, 2), (4, 1)),  # of the person, others are left
+        reason("size: 'O'Neil' is no int", '{"id": "7"}', (3, 1)),  # of the person alone
+        reason("kind: 'k' is no int", '{"id":8}', (3, 2)),  # of another; one of two went
+        reason("late: 'l' is no int", '{"id":7}', (9, 1)),  # of a batch from which nothing went: an old range
+        reason(None, None, (3, 4), origin=None),
+    ]
+    left = [
+        (3, "age: 'x8' is no int", "g"),
+        (4, "age: 'x9' is no int", "h"),
+        (3, "kind: 'k' is no int", "f"),
+        (3, "rare", "f"),
+    ]
+    after = corrected_reasons(before, {3, 4}, left, is_of_person)
+    assert after == [
+        reason("age: 'x8' is no int", None, (3, 1), (4, 1), origin="g"),
+        reason("kind: 'k' is no int", '{"id":8}', (3, 1)),
+        reason("late: (erased)", None, (9, 1), origin=None),
+        reason(None, None, (3, 1), origin=None),
+    ]
+    assert corrected_reasons(after, {3, 4}, left, is_of_person) == after, "once more changes nothing"
+    assert "Neil" not in str(after) and "x7" not in str(after)
+
+
+# --- old versions ----------------------------------------------------------------------------------------------------
+
+
+def test_only_entries_of_earlier_versions_of_a_log_are_deleted():
+    log = [
+        "00000000000000000003.json", ".00000000000000000003.json.crc", "00000000000000000003.crc",
+        "00000000000000000002.checkpoint.parquet", "00000000000000000001.00000000000000000003.compacted.json",
+    ]  # fmt: skip
+    kept = [
+        "00000000000000000004.json", "00000000000000000004.checkpoint.parquet", "_last_checkpoint",
+        "00000000000000000005.json", "00000000000000000003.00000000000000000005.compacted.json", "_sidecars",
+    ]  # fmt: skip
+    assert [name for name in log + kept if is_of_earlier_version(name, 4)] == log
+
+
+# --- what is said ----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_erased_and_what_is_not_is_said():
+    result = Result(2, ("P",), 4, {"shop.people__base": 1}, 3, 1, [f"gs://b/{n}" for n in range(12)])
+    result.tables = [STAGING]
+    result.not_reached = [NotReached("shop.own", "has no source macro")]
+    said = erase.sentences("lake.changes", result)
+    assert said[:2] == [
+        "lake.changes: 4 records of 2 keys erased; a note without values stands in the place of each.",
+        "shop.people__base: 1 row erased",
+    ]
+    assert "gs://b/9 and 2 more" in " ".join(said)
+    assert "Old versions of 1 table still have what was erased" in " ".join(said)
+    assert "shop.own has no source macro." in said
+    result = Result(2, ("P",), tables=[STAGING], versions_deleted=[STAGING])
+    said = erase.sentences("lake.changes", result)
+    assert said[:2] == [
+        "lake.changes: nothing of 2 keys was there any more.", "Old versions of 1 table deleted.",
+    ]  # fmt: skip
+
+
+def test_a_reason_is_short_and_printable():
+    assert erase.reason(" TICKET-17 ") == "TICKET-17"
+    for text in (" ", "x" * 201, "a\nb"):
+        with pytest.raises(Exception, match="name a ticket"):
+            erase.reason(text)
+
+
+# --- planted bugs ----------------------------------------------------------------------------------------------------
+
+
+def misses() -> set[str]:
+    """Return which records of an erased key are not recognised, and which of others are."""
+    keys = ErasedKeys(SECRET, (OF,))
+    keys = ErasedKeys(SECRET, (OF,), frozenset({keys.digest(OF, ("7",))}))
+    of_key = {
+        "number": '{"id": 7}', "text": '{"id": "7"}', "capitals": '{"ID": 7}', "zeros": '{"id": 7.00}',
+        "twice": '{"id": 7, "id": 8}', "twice, other order": '{"id": 8, "id": 7}',
+    }  # fmt: skip
+    found = {name for name, payload in of_key.items() if not keys.has("SHOP.PEOPLE", record(payload))}
+    others = {"other": '{"id": 70}', "nested": '{"x": {"id": 7}, "id": 8}'}
+    return found | {name for name, payload in others.items() if keys.has("SHOP.PEOPLE", record(payload))}
+
+
+def last_of_each(pairs: list[tuple[str, Any]]) -> Any:
+    return reading.__globals__["_Object"](dict(pairs).items())
+
+
+PLANTED: dict[str, tuple[str, Any, set[str]]] = {
+    "names as they are": ("spellings", lambda name: (name,), {"capitals"}),
+    "numbers as they are": ("plain_number", lambda text: text, {"zeros"}),
+    "the last of two members counts": ("_pairs", last_of_each, {"twice"}),
+}  # fmt: skip
+
+
+def test_records_of_an_erased_key_are_recognised():
+    assert misses() == set()
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch, bug: str):
+    name, wrong, found = PLANTED[bug]
+    # Of the module that these functions came from: another test may have loaded it anew.
+    monkeypatch.setitem(reading.__globals__, name, wrong)
+    assert misses() >= found

@@ -1,0 +1,459 @@
+"""The order of an erasure, on tables in plain Python: killed before and after each write, with runs in between.
+
+The tables answer as ErasureTables does. The balance of a ledger is that of macros/ledger/account_findings.sql.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from reconcile_jobs.erased_keys import VARIABLE, ErasedKeys, KeyColumn, name_of, read_property, reading
+from reconcile_jobs.erasure import erasure as module
+from reconcile_jobs.erasure.erasure import Erasure, Result
+from reconcile_jobs.erasure.keys_file import KeysFile
+from reconcile_jobs.erasure.models import Base, digest_of_key
+from reconcile_jobs.erasure.tables import Account, Found, Staged
+from reconcile_jobs.process.errors import Fault, UsageError
+from reconcile_jobs.retention.plan import Reader
+from reconcile_jobs.staging import TableName
+
+STAGING = TableName(("lake", "changes"))
+SECRET = "0123456789abcdef0123456789abcdef"
+OBJECT = "P"
+ID = KeyColumn("id", ("id",), True)
+PERSON = "7"
+
+
+class Killed(BaseException):
+    """The job was killed."""
+
+
+@dataclass
+class Record:
+    """A row of staging, or of a quarantine."""
+
+    text: bytes
+    object: str
+    batch: int
+    is_bad: bool = False
+
+    @property
+    def id(self) -> str:
+        return str(json.loads(self.text)["payload"]["id"])
+
+
+def record(id_: str, batch: int, is_bad: bool = False) -> Record:
+    return Record(json.dumps({"payload": {"id": id_}, "n": random.random()}).encode(), OBJECT, batch, is_bad)
+
+
+@dataclass
+class Model:
+    """A model: rows by key with their batch, its quarantine, a copy, and its rows in the ledger."""
+
+    reader: Reader
+    base: dict[str, int] = field(default_factory=dict)
+    copy: dict[str, int] = field(default_factory=dict)
+    quarantine: list[Record] = field(default_factory=list)
+    ledger: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def batch(self) -> int:
+        return max((row["last"] for row in self.ledger), default=0)
+
+    @property
+    def entry(self) -> int:
+        return max((row["entry"] for row in self.ledger), default=0)
+
+
+class World:
+    """Staging, models, and the job that erases."""
+
+    def __init__(self) -> None:
+        self.staging: list[Record] = []
+        self.properties: dict[str, str] = {}
+        self.register: dict[str, str] = {}
+        self.models = {
+            name: Model(Reader("lake.changes", "s.reconcile_ledger", f"s.{name}", "current_state", (OBJECT,)))
+            for name in ("people", "past")
+        }
+        self.times = itertools.count(1)
+        self.batch = 0
+        self.differences: set[str] = set()
+
+    # --- what others do ---
+
+    def append(self, *records: tuple[str, bool]) -> None:
+        """Stage a batch, without records of erased keys."""
+        self.batch += 1
+        text = self.properties.get("erased")
+        erased = ErasedKeys(b"")
+        if text:
+            by, of = read_property("lake.changes", text)
+            assert by == name_of(SECRET.encode())
+            erased = ErasedKeys(SECRET.encode(), of, frozenset(self.register))
+        for id_, is_bad in records:
+            new = record(id_, self.batch, is_bad)
+            if text and erased.has(OBJECT, new.text):
+                new = Record(b"note", "#erased", self.batch)
+            self.staging.append(new)
+
+    def run(self, name: str, rebuild: bool = False) -> None:
+        model = self.models[name]
+        first = 1 if rebuild else model.batch + 1
+        if rebuild:
+            model.base.clear()
+        if first > self.batch:
+            return
+        taken = [row for row in self.staging if row.object == OBJECT and row.batch >= first]
+        model.quarantine = [row for row in model.quarantine if row.batch < first]
+        model.quarantine += [row for row in taken if row.is_bad]
+        for one in taken:
+            if not one.is_bad:
+                model.base[one.id] = one.batch
+        row = {"kind": "rebuild" if rebuild else "apply", "first": first, "last": self.batch, "delivered": len(taken)}
+        row |= {"quarantined": sum(one.is_bad for one in taken), "entry": model.entry + 1, "at": next(self.times)}
+        model.ledger.append(row | {"base_batch": max(model.base.values(), default=0)})
+
+    # --- what is asked of the world ---
+
+    def has_person(self) -> list[str]:
+        found = ["staging" for row in self.staging if row.object == OBJECT and row.id == PERSON]
+        for name, model in self.models.items():
+            found += [f"{name} {part}" for part in ("base", "copy") if PERSON in getattr(model, part)]
+            found += [f"{name} quarantine" for row in model.quarantine if row.id == PERSON]
+        return found + sorted(self.differences & {PERSON})
+
+    def unbalanced(self) -> list[str]:
+        found = []
+        for name, model in self.models.items():
+            rebuilt = max((row["entry"], row["at"]) if row["kind"] == "rebuild" else (0, 0) for row in model.ledger)
+            rows = [row for row in model.ledger if row["kind"] != "erasure" and (row["entry"], row["at"]) >= rebuilt]
+            for row in rows:
+                erased = [
+                    one for one in model.ledger
+                    if one["kind"] == "erasure" and row["first"] <= one["first"] <= row["last"]
+                    and (one["entry"], one["at"]) > (row["entry"], row["at"])
+                ]  # fmt: skip
+                within = range(row["first"], row["last"] + 1)
+                staged = sum(one.object == OBJECT and one.batch in within for one in self.staging)
+                kept = sum(one.batch in within for one in model.quarantine)
+                if row["delivered"] != staged + sum(one["delivered"] for one in erased):
+                    found.append(f"{name}: staging, {row}")
+                if row["quarantined"] != kept + sum(one["quarantined"] for one in erased):
+                    found.append(f"{name}: quarantine, {row}")
+            last = max(model.ledger, key=lambda row: (row["entry"], row["at"]))
+            if last["base_batch"] != max(model.base.values(), default=0):
+                found.append(f"{name}: looks restored")
+        return found
+
+    def erase(self, place: float = 0, meanwhile: Callable[[str], None] = lambda done: None, **options: Any) -> Result:
+        keys = KeysFile("keys.csv", ("id",), ((2, (PERSON,)),))
+        tables = Tables(self, place, meanwhile)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv(VARIABLE, SECRET)
+            patched.setattr(module, "ErasureTables", lambda spark, staging: tables)
+            session: Any = None
+            job = Erasure(session, STAGING, self.models["people"].reader, keys, "T", lambda said: None, **options)
+            return job.run()
+
+
+class Tables:
+    """ErasureTables, and the death of the job before a write, or after it where `place` ends with .5."""
+
+    def __init__(self, world: World, place: float, meanwhile: Callable[[str], None]) -> None:
+        self.world, self.place, self.meanwhile, self.written = world, place, meanwhile, 0
+        self.register = TableName(("lake", "changes__erased"))
+        self.tables: Any = SimpleNamespace(
+            properties=lambda: dict(world.properties),
+            readers=lambda: [model.reader for model in world.models.values()],
+        )
+
+    def writes(self, what: str, act: Callable[[], object]) -> None:
+        self.written += 1
+        if self.written == self.place:
+            raise Killed
+        act()
+        self.meanwhile(what)
+        if self.written + 0.5 == self.place:
+            raise Killed
+
+    def model(self, table: TableName) -> tuple[Model, str]:
+        name, _, part = table.parts[-1].partition("__")
+        return self.world.models[name], {"base": "base", "snapshot": "copy", "quarantine": "quarantine"}[part]
+
+    def has(self, table: TableName) -> bool:
+        name, _, part = table.parts[-1].partition("__")
+        if name == "reconcile_parity_differences":
+            return True
+        return name in self.world.models and (part == "quarantine" or bool(self.world.models[name].ledger))
+
+    def base(self, table: TableName) -> Base | None:
+        return Base({"id": "bigint"}, json.dumps({"unique_key": digest_of_key(["id"])})) if self.has(table) else None
+
+    def sources(self, objects: Sequence[str]) -> set[str]:
+        return {"datastream"}
+
+    def accounts(self, readers: Sequence[Reader]) -> list[Account]:
+        models = [model for model in self.world.models.values() if model.reader in readers and model.ledger]
+        return [
+            Account(
+                model.reader.ledger, model.reader.relation, OBJECT, model.batch, model.entry,
+                max(row["at"] for row in model.ledger),
+            )
+            for model in models
+        ]  # fmt: skip
+
+    def readable(self, objects: Sequence[str], columns: Any) -> tuple[int, int]:
+        return 1, 1
+
+    def last_batch(self) -> int:
+        return self.world.batch
+
+    def unread_objects(self) -> int:
+        return 0
+
+    @staticmethod
+    def _found(rows: Sequence[Record], columns: Any, keys: Any) -> Staged:
+        found = [
+            Found(row.object, row.batch, row.text.hex(), "f", "bad") for row in rows
+            if (reading(row.text, columns).keys or frozenset()) & set(keys)
+        ]  # fmt: skip
+        return Staged(found, 0, len(rows), [])
+
+    def staged(self, objects: Any, columns: Any, keys: Any, with_unreadable: bool) -> Staged:
+        return self._found([row for row in self.world.staging if row.object in objects], columns, keys)
+
+    def quarantined(self, table: TableName, columns: Any, keys: Any, with_unreadable: bool) -> Staged:
+        return self._found(self.model(table)[0].quarantine, columns, keys)
+
+    def notes(self, objects: Any, erasures: Sequence[str]) -> list[Any]:
+        number = Counter(
+            (row.batch, row.text.decode()) for row in self.world.staging
+            if row.object == "#erased" and row.text.decode() in erasures
+        )  # fmt: skip
+        return [
+            SimpleNamespace(erasure=of, object=OBJECT, batch=batch, origin=f"file {batch}", records=n, micros=batch)
+            for (batch, of), n in sorted(number.items())
+        ]
+
+    def registered(self) -> dict[str, str]:
+        return dict(self.world.register)
+
+    def rows_of_keys(self, table: TableName, base: Base, columns: Any, keys: Any) -> int:
+        model, part = self.model(table)
+        return sum((id_,) in keys for id_ in getattr(model, part))
+
+    def largest_other_batch(self, table: TableName, base: Base, columns: Any, keys: Any) -> int:
+        return max((batch for id_, batch in self.model(table)[0].base.items() if (id_,) not in keys), default=0)
+
+    def differences(self, table: TableName, relations: Any, matches: Callable[[str], bool]) -> list[str]:
+        texts = [json.dumps({"id": id_}) for id_ in sorted(self.world.differences)]
+        return [text for text in texts if matches(text)]
+
+    def earlier_moments(self, model: TableName) -> list[TableName]:
+        return []
+
+    def has_marks(self, account: Account, id_: str) -> bool:
+        return any(row.get("id") == id_ for row in self.world.models[account.relation[2:]].ledger)
+
+    def keep(self, texts: dict[str, str]) -> None:
+        self.writes("keep", lambda: self.world.properties.update(texts))
+
+    def add_to_register(self, digests: Sequence[str], erasure: str, reason: str) -> None:
+        self.writes("register", lambda: self.world.register.update(dict.fromkeys(digests, erasure)))
+
+    def erase_staged(self, found: Sequence[Found], erasure: str) -> None:
+        texts = {one.digest for one in found}
+
+        def act() -> None:
+            for place, row in enumerate(self.world.staging):
+                if row.object == OBJECT and row.text.hex() in texts:
+                    self.world.staging[place] = Record(erasure.encode(), "#erased", row.batch)
+
+        self.writes("staging", act)
+
+    def erase_quarantined(self, table: TableName, found: Sequence[Found]) -> None:
+        model, texts = self.model(table)[0], {one.digest for one in found}
+
+        def act() -> None:
+            model.quarantine = [row for row in model.quarantine if row.text.hex() not in texts]
+
+        self.writes("quarantine", act)
+
+    def erase_rows(self, table: TableName, base: Base, columns: Any, keys: Any) -> None:
+        model, part = self.model(table)
+
+        def act() -> None:
+            for id_ in [id_ for id_ in getattr(model, part) if (id_,) in keys]:
+                del getattr(model, part)[id_]
+
+        self.writes("rows", act)
+
+    def erase_differences(self, table: TableName, relations: Any, texts: Sequence[str]) -> None:
+        self.writes("differences", lambda: self.world.differences.difference_update(json.loads(t)["id"] for t in texts))
+
+    def write_marks(self, account: Account, id_: str, marks: Sequence[Any]) -> None:
+        rows = [
+            {
+                "kind": "erasure", "first": batch, "last": batch, "delivered": delivered, "quarantined": quarantined,
+                "entry": account.entry, "at": account.micros + 0.5, "base_batch": base_batch, "id": id_,
+            }
+            for batch, delivered, quarantined, _, base_batch in marks
+        ]  # fmt: skip
+        self.writes("marks", lambda: self.world.models[account.relation[2:]].ledger.extend(rows))
+
+    def correct_reasons(self, account: Account, quarantine: TableName, matches: Callable[[str], bool]) -> int:
+        return 0
+
+
+def filled(seed: int = 0) -> World:
+    """Return a world in which the person and others have come in several batches; the last is not applied by all."""
+    random.seed(seed)
+    world = World()
+    for number in range(5):
+        world.append((PERSON, False), (str(number), False), (PERSON, number % 2 == 1), ("8", number % 2 == 0))
+        for name in world.models:
+            if number < 3 or name == "people":
+                world.run(name)
+    for model in world.models.values():
+        model.copy = dict(model.base)
+    world.differences = {PERSON, "8"}
+    assert world.unbalanced() == []
+    assert {place.split()[-1] for place in world.has_person()} == {"staging", "base", "copy", "quarantine", PERSON}
+    return world
+
+
+def finish(world: World) -> None:
+    """Go on after an erasure: late records, runs, a rebuild. Nothing comes back, and the ledger balances."""
+    assert (world.has_person(), world.unbalanced(), world.properties["erasure"]) == ([], [], "")
+    world.append((PERSON, False), ("9", False), (PERSON, True))
+    for name in world.models:
+        world.run(name)
+    assert (world.has_person(), world.unbalanced()) == ([], [])
+    others = {row.id for row in world.staging if row.object == OBJECT and not row.is_bad}
+    for name, model in world.models.items():
+        assert {*model.base} == others
+        world.run(name, rebuild=True)
+        assert {*model.base} == others
+    assert (world.has_person(), world.unbalanced()) == ([], [])
+
+
+def test_an_erasure_leaves_nothing_and_the_ledger_balances():
+    world = filled()
+    result = world.erase()
+    assert (result.records, result.keys) == (10, 1)
+    assert result.landing_files == [f"file {batch}" for batch in range(1, 6)]
+    before = json.dumps([model.ledger for model in world.models.values()])
+    again = world.erase()
+    assert (again.records, again.rows, again.landing_files) == (0, {}, result.landing_files)
+    assert json.dumps([model.ledger for model in world.models.values()]) == before, "once more changes nothing"
+    finish(world)
+
+
+def what_happens_in_between(world: World, number: int) -> None:
+    """Between a kill and the same command: nothing, an append, runs, or a rebuild."""
+    if number % 4 == 1:
+        world.append((PERSON, False), ("5", False))
+    if number % 4 >= 2:
+        for name in world.models:
+            world.run(name, rebuild=number % 4 == 3)
+
+
+def test_killed_before_and_after_each_write_the_same_command_ends_it():
+    killed = 0
+    for number in range(4):
+        for place in (half / 2 for half in range(2, 80)):
+            world = filled(number)
+            try:
+                world.erase(place)
+                break
+            except Killed:
+                killed += 1
+            what_happens_in_between(world, number)
+            world.erase()
+            if number < 2:
+                finish(world)
+            else:
+                # A run in between has noted the batch of the person's row: the next run replays what is behind it.
+                assert world.has_person() == []
+                assert [finding for finding in world.unbalanced() if "looks restored" not in finding] == []
+        else:
+            pytest.fail("the job never ends")
+    assert killed > 80
+
+
+def test_an_erasure_of_other_keys_waits_for_the_one_that_has_begun():
+    world = filled()
+    with pytest.raises(Killed):
+        world.erase(5)
+    assert world.properties["erasure"]
+    keys = KeysFile("keys.csv", ("id",), ((2, ("8",)),))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(VARIABLE, SECRET)
+        patched.setattr(module, "ErasureTables", lambda spark, staging: Tables(world, 0, lambda done: None))
+        session: Any = None
+        job = Erasure(session, STAGING, world.models["people"].reader, keys, "T", lambda said: None)
+        with pytest.raises(UsageError, match=r"Another erasure of lake\.changes has begun and not ended"):
+            job.run()
+    world.erase()
+    finish(world)
+
+
+def test_what_an_append_or_a_run_brings_back_meanwhile_is_noticed():
+    world = filled()
+
+    def bring_back(done: str) -> None:
+        if done == "differences":
+            world.models["people"].base[PERSON] = 2
+
+    with pytest.raises(Fault, match="has written rows of these keys while it ran"):
+        world.erase(meanwhile=bring_back)
+    world.erase()
+    finish(world)
+
+
+def test_an_append_between_the_first_look_and_the_register_is_seen():
+    world = filled()
+    come: list[str] = []
+
+    def append(done: str) -> None:
+        if done == "register" and not come:
+            come.append(done)
+            world.append((PERSON, False))  # the property does not say yet that there is a register
+
+    world.erase(meanwhile=append)
+    assert come
+    finish(world)
+
+
+@pytest.mark.parametrize("bug", ["no register", "no marks", "marks behind later runs", "batches not applied"])
+def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch, bug: str):
+    if bug == "no register":
+        monkeypatch.setattr(Erasure, "_register", lambda self, *given: None)
+    elif bug == "no marks":
+        monkeypatch.setattr(Erasure, "_mark", lambda self, *given: None)
+    elif bug == "marks behind later runs":
+        write = Tables.write_marks
+        later = lambda self, account, id_, marks: write(self, moved(account, 10), id_, marks)  # noqa: E731
+        monkeypatch.setattr(Tables, "write_marks", later)
+    else:
+        accounts = Tables.accounts
+        monkeypatch.setattr(Tables, "accounts", lambda self, of: [moved(one, 0, 9) for one in accounts(self, of)])
+    with pytest.raises((AssertionError, KeyError)):
+        test_an_erasure_leaves_nothing_and_the_ledger_balances()
+        test_killed_before_and_after_each_write_the_same_command_ends_it()
+
+
+def moved(account: Account, entries: int, batches: int = 0) -> Account:
+    return Account(
+        account.ledger, account.relation, account.object, account.batch + batches, account.entry + entries,
+        account.micros + entries,
+    )  # fmt: skip
