@@ -2,7 +2,7 @@
 
 {#- The checked records of a range, and of a range with a new snapshot also the changes of earlier batches that the
     snapshot does not contain: they are in the base table, and get another place in the order. What they show of their
-    columns was noted before. -#}
+    columns was noted before. `explode` keeps the filter out of the parsing of the records, see `cache_recent_records`. -#}
 {%- macro checked_records_beside_snapshot(sql, fields, form, range, noted) -%}
 {%- do reconcile.refuse_without_side(fields) -%}
 {%- set first = range.repair.first if range.repair else range.first -%}
@@ -12,11 +12,14 @@
 {%- else -%}
 {%- set forgotten = [] -%}
 {%- for name in noted -%}{%- do forgotten.append('if(_change_batch < ' ~ range.first ~ ', null, ' ~ name ~ ') as ' ~ name) -%}{%- endfor -%}
-select *{{ ' except (' ~ noted | join(', ') ~ '), ' ~ forgotten | join(', ') if noted }}
+select * except ({{ (noted + ['_change_is_placed_anew']) | join(', ') }}){{ ', ' ~ forgotten | join(', ') if noted }}
 from (
     {{ records | indent(4) }}
 )
-where _change_batch >= {{ range.first }} or _change_error is null and _change_snapshot <> 'row' and _change_sequence >= '{{ reconcile.generation_of_snapshot(range.repair.oldest) }}'
+lateral view explode(array(
+    _change_error is null and _change_snapshot <> 'row' and _change_sequence >= '{{ reconcile.generation_of_snapshot(range.repair.oldest) }}'
+)) as _change_is_placed_anew
+where _change_batch >= {{ range.first }} or _change_is_placed_anew
 {%- endif -%}
 {%- endmacro %}
 
