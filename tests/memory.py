@@ -101,6 +101,9 @@ class Memory:
     def delete(self, name: str, where: str) -> None:
         self.keep(name, self._tables[name][-1].where(f"not coalesce({where}, false)"))
 
+    def drop(self, name: str) -> None:
+        del self._tables[name], self._properties[name]
+
     def version(self, name: str) -> int:
         return len(self._tables[name]) - 1
 

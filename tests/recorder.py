@@ -37,7 +37,8 @@ class Recorder:
     `ledger`: the last batch and the largest batch of the base table that the ledger knows; `last_appended_at`: when
     that one was appended, in microseconds, and `appended_at`: when staging's batches were; `base_batch`: the largest
     that the base table has. `ledger_deletes`, `deletes_batch`: the same of the table of keyless deletes.
-    `ledger_retried`: the greatest number of a mark, by the ledger, and `first_marked` the first batch of those marked.
+    `ledger_retried`: the greatest number of a mark, by the ledger's rows so far; `first_marked`: the first batch of the
+    marked ones.
     `purges`: of staging, by object. `answers`: one row each, by a part of what is asked.
     `columns_of`: a SELECT's columns, by a part of its text. `tables`: those that the changes of a run name.
     `objects`: those that staging has, all of `source`; `meant`: the source macro that its records are for.
@@ -46,7 +47,8 @@ class Recorder:
     had when what was purged had been applied, as the ledger has it.
     `notes`: what they say that is new, as `_summary_of_notes` has it. `reasons`: why a data test fails, as
     `_commonest_reasons` has it. `zero_dates`: how many of them became NULL, by column. `lost`: the first range whose
-    records staging no longer has, as `lost_records` gives it.
+    records staging no longer has, as `lost_records` gives it. `of_others`: how many rows of a range, and of which
+    batch, have no record in staging. `left`: purged objects of which staging has records again, and up to which batch.
     """
 
     staged: int | None = 3
@@ -60,6 +62,8 @@ class Recorder:
     reasons: tuple[tuple[str, str, int, int, int, str | None, int], ...] = ()
     zero_dates: tuple[tuple[str, int], ...] = ()
     lost: tuple[tuple[int, int, int, int], ...] = ()
+    of_others: tuple[int, int | None] = (0, None)
+    left: tuple[tuple[str, int], ...] = ()
     seen: tuple[tuple[str, int], ...] = ()  # fields, and the batches in which they first came
     unmasked: int = 0
     ledger: tuple[int, int] = (0, 0)
@@ -103,6 +107,8 @@ class Recorder:
             return Rows()
         if sql.startswith(("drop view if exists", "create or replace temporary view")):
             return Rows()
+        if (marked := re.search(r"^    (\d+) as retried,$", sql, re.M)) and sql.startswith("insert into"):
+            self.ledger_retried = max(self.ledger_retried, int(marked[1]))
         registered = re.match(rf"insert into {_NAME} by name\n", sql)
         if registered and registered[2].endswith("__readers"):
             staging = f"{registered[1]}{registered[2]}".replace("`", "").removesuffix("__readers")
@@ -226,6 +232,10 @@ class Recorder:
             return Rows(("at",), [(self.appended_at.get(int(asked.split()[-1]), 1_767_225_600_000_000),)])
         if asked.startswith("select max(batch) as last,"):
             return Rows(("last", "as_of_batch"), [(self.staged, self.as_of_batch)])
+        if asked.startswith("select count(*) as records, min(stored._change_batch) as batch"):
+            return Rows(("records", "batch"), [self.of_others])
+        if asked.startswith("select object, max(batch) as batch from"):
+            return Rows(("object", "batch"), self.left)
         if asked.startswith("select min(first_batch) as first_batch from"):
             return Rows(("first_batch",), [(self.first_marked,)])
         if asked.startswith("select max(batch) from"):

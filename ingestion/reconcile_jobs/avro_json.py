@@ -7,6 +7,7 @@ import io
 import json
 import struct
 import uuid
+import zlib
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from json.encoder import encode_basestring as _quoted
@@ -55,7 +56,8 @@ def json_records(content: bytes) -> Iterator[str]:
     digits of their unit (Z unless local; years beyond 0000 to 9999 with a sign), bytes and fixed base64, NaN and
     infinities text, unions the value alone. What JSON does not show about the fields of a record `payload` is added to
     each record as `avro_types` (see `_payload_types`). A file that was cut between two blocks looks like a whole one,
-    as Avro has no mark at its end. Without checksums, a value that was damaged looks like a value. Raises AvroError.
+    as Avro has no mark at its end. Only blocks of snappy have a checksum: elsewhere a value that was damaged looks like
+    a value. Raises AvroError.
     """
     place = 0
     try:
@@ -75,6 +77,10 @@ def json_records(content: bytes) -> Iterator[str]:
             # Records without a field have no bytes, and a few bytes would hold any number of them.
             if block.num_records > max(len(content), len(block.bytes_.getbuffer())):
                 raise AvroError(f"a block of {block.num_records:,} records has fewer bytes (after byte {place})")
+            ends = block.offset + block.size - shift
+            # fastavro does not compare the checksum that ends a block of snappy, before the 16 bytes between blocks.
+            if blocks.codec == "snappy" and content[ends - 20 : ends - 16] != _checksum(block.bytes_.getbuffer()):
+                raise AvroError(f"a block is damaged: its checksum is that of other bytes (after byte {place})")
             for record in block:
                 yield render(record)
             if block.bytes_.read(1):
@@ -82,7 +88,7 @@ def json_records(content: bytes) -> Iterator[str]:
                     f"no whole Avro file: a block holds more than the {block.num_records} records that it says "
                     f"(after byte {place})"
                 )
-            place = block.offset + block.size - shift
+            place = ends
     except AvroError:
         raise
     except RecursionError as problem:
@@ -96,6 +102,10 @@ def json_records(content: bytes) -> Iterator[str]:
     if place != len(content):
         # A file cut inside a block's own length looks like one that has ended.
         raise AvroError(f"no whole Avro file: it ends in the middle (after byte {place})")
+
+
+def _checksum(block: memoryview) -> bytes:
+    return zlib.crc32(block).to_bytes(4, "big")
 
 
 def _plain_file(content: bytes) -> tuple[io.BytesIO, Render, bool]:

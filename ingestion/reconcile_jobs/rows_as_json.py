@@ -41,15 +41,37 @@ def _in_json(name: str, kind: DataType) -> str:
     column = quoted(name)
     if isinstance(kind, types.NumericType):
         return f"cast({column} as string)"
-    if isinstance(kind, types.StringType):
+    is_valid = _is_valid(column, kind)
+    if is_valid:
         no_text = literal(f"a text of the column {name} is not UTF-8")
-        return f"if({column} is null or is_valid_utf8({column}), {column}, raise_error({no_text}))"
+        column = f"if(coalesce({is_valid}, true), {column}, raise_error({no_text}))"
     if isinstance(kind, types.MapType) and not isinstance(kind.keyType, types.StringType):
         key = "base64(k)" if isinstance(kind.keyType, types.BinaryType) else "cast(k as string)"
         column = f"transform_keys({column}, (k, v) -> {key})"
         kind = types.MapType(types.StringType(), kind.valueType)
     exact = _exact(kind)
     return column if exact == kind.simpleString() else f"cast({column} as {exact})"
+
+
+def _is_valid(value: str, kind: DataType, depth: int = 0) -> str:
+    """Return a condition, as SQL, that is false if a text within a value is not UTF-8; "" if it has no texts."""
+    from pyspark.sql import types
+
+    if isinstance(kind, types.StringType):
+        return f"is_valid_utf8({value})"
+    if isinstance(kind, types.StructType):
+        fields = (_is_valid(f"{value}.{quoted(field.name)}", field.dataType, depth) for field in kind)
+        return " and ".join(f"coalesce({field}, true)" for field in fields if field)
+    if isinstance(kind, types.MapType):
+        parts = [(f"map_keys({value})", kind.keyType), (f"map_values({value})", kind.valueType)]
+    elif isinstance(kind, types.ArrayType):
+        parts = [(value, kind.elementType)]
+    else:
+        return ""
+    conditions = ((part, _is_valid(f"e{depth}", element, depth + 1)) for part, element in parts)
+    return " and ".join(
+        f"coalesce(forall({part}, e{depth} -> coalesce({of}, true)), true)" for part, of in conditions if of
+    )
 
 
 def _exact(kind: DataType) -> str:

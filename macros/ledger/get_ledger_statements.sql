@@ -1,13 +1,13 @@
 {#- A rebuild from a base snapshot gets a ledger row even if no batch came after the snapshot: the next range begins
     there. `counts`: the account of the range, with the names of the ledger's columns. `number`: that of the mark which
-    the base table gets, see `marked_range`; 0 or none without one. `deletes`: the table of keyless deletes; none without
-    one. -#}
-{%- macro get_ledger_statements(relations, settings, range, counts, number, deletes) -%}
+    the base table gets, see `marked_range`; 0 or none without one. `deletes_batch`: the largest batch that the table of
+    keyless deletes has to have; none without such a table. -#}
+{%- macro get_ledger_statements(relations, settings, range, counts, number, deletes_batch) -%}
   {%- if range.last < range.first and not range.snapshot -%}{{ return([]) }}{%- endif -%}
-  {%- set row = reconcile._ledger_row(relations, settings, range, counts, number, deletes) -%}
+  {%- set row = reconcile._ledger_row(relations, settings, range, counts, number, deletes_batch) -%}
   {%- if range.repair -%}
     {%- set row = row ~ '\nunion all\n' ~ reconcile._ledger_row(
-          relations, settings, range, reconcile._counts_of_snapshot(counts), number, deletes, range.repair.snapshot.batch) -%}
+          relations, settings, range, reconcile._counts_of_snapshot(counts), number, deletes_batch, range.repair.snapshot.batch) -%}
   {%- endif -%}
   {%- set name = reconcile.ledger_name(relations.live) -%}
   {{ return([reconcile.insert_into_ledger(row, name, reconcile.file_format_of_own_tables(), reconcile.ledger())]) }}
@@ -17,7 +17,7 @@
     `base_batch` is the largest batch that this run knows. The base table may have a larger one by now, since another
     run may have written to it. The number of the ledger's last row tells also a rebuild that came in between. `snapshot`: the batch of the snapshot that the row is of; none for the row of the range.
     Both rows are one INSERT. -#}
-{%- macro _ledger_row(relations, settings, range, counts, number, deletes, snapshot=none) -%}
+{%- macro _ledger_row(relations, settings, range, counts, number, deletes_batch, snapshot=none) -%}
 {%- set inputs = settings.inputs -%}
 {%- set appended_at = reconcile.appended_at(inputs.relations[0], snapshot or range.last) if inputs.objects else none -%}
 {%- set carried = inputs.objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | list -%}
@@ -36,7 +36,7 @@ select
     {{ '(' ~ reconcile.watermark(inputs.relations[0], range.last) ~ ')' if 'entries' in carried else no_time }} as watermark,
     {{ [range.base_batch, counts.base_batch or 0] | max }} as base_batch,
     {{ number or 'cast(null as bigint)' }} as retried,
-    {{ '(select coalesce(max(_change_batch), 0) from ' ~ reconcile.qualified(deletes) ~ ')' if deletes else 'cast(null as bigint)' }} as deletes_batch,
+    {{ deletes_batch if deletes_batch is not none else 'cast(null as bigint)' }} as deletes_batch,
     {{ (modules.datetime.datetime.now() - range.started).total_seconds() }} as seconds,
     '{{ invocation_id }}' as invocation_id,
     current_timestamp() as recorded_at,
@@ -82,5 +82,6 @@ where {{ reconcile.not_overtaken(relations, 'account.ledger_batch = ' ~ range.le
 {%- endif -%}
 {%- else -%}
 nothing new
+{%- for sentence in messages %}; {{ sentence }}{% endfor -%}
 {%- endif -%}
 {%- endmacro %}

@@ -120,5 +120,5 @@ struct(coalesce(entry, 0) as entry, recorded_at)
     it. So only a restored base table is read whole. -#}
 {%- macro largest_batch(table, known=0) -%}
   {%- set query = 'select max(_change_batch) from ' ~ reconcile.qualified(table) -%}
-  {{ return(run_query(query ~ ' where _change_batch >= ' ~ known)[0][0] or run_query(query)[0][0] or 0) }}
+  {{ return((run_query(query ~ ' where _change_batch >= ' ~ known)[0][0] if known) or run_query(query)[0][0] or 0) }}
 {%- endmacro %}

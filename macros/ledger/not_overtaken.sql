@@ -14,3 +14,8 @@ if({{ unchanged }}, true, raise_error({{ reconcile.literal(
 {%- set rows = '(select count(*) from ' ~ reconcile.qualified(relations.base) ~ ' where _change_batch ' -%}
 {{ reconcile.not_overtaken(relations, rows ~ '> ' ~ range.base_batch ~ ') = 0' ~ (' and ' ~ rows ~ '= ' ~ range.base_batch ~ ') > 0' if range.base_batch)) }}
 {%- endmacro %}
+
+{#- The same for the table of keyless deletes; none if it had none when the run began. -#}
+{%- macro deletes_are_unchanged(relations, keyless, range) -%}
+  {{ return(reconcile.not_overtaken(relations, '(select count(*) from ' ~ reconcile.qualified(relations[keyless.kind]) ~ ' where _change_batch = ' ~ range.deletes_batch ~ ') > 0') if range.deletes_batch else none) }}
+{%- endmacro %}

@@ -1,8 +1,9 @@
 {#- A rollback of Iceberg sets back the rows of a table and leaves its properties. So a base table that was set back to
     before it took its declaration, or to before a retry of the quarantine, says that it has both, and its largest batch
     may be the same. Nothing else shows what its rows lack. Therefore the property `reconcile.declared_in` has the
-    snapshot of Iceberg in which the table last became what its properties say. A restore of Delta sets back both.
-    `written_in`: as `snapshot_of_declaration` gives it. -#}
+    snapshot of Iceberg in which the table last became what its properties say: in each marked range (see
+    `marked_range`). The snapshots before a rebuild are no ancestors of it, so a rebuild replaces the note of an earlier
+    one. A restore of Delta sets back both. `written_in`: as `snapshot_of_declaration` gives it. -#}
 {%- macro note_declared_in(relations, settings, written_in) -%}
   {%- do reconcile.run_statements([reconcile._set_property(relations.base, {'reconcile.declared_in': written_in})]) if written_in -%}
 {%- endmacro %}
@@ -12,24 +13,13 @@
   {{ return(reconcile.snapshot_in_sequence(relations.base) if settings.form.file_format == 'iceberg' and not settings.as_of else none) }}
 {%- endmacro %}
 
-{#- The end of a retry, or a declaration, is written down only in a base table that has what was written. Where somebody has
-    restored it since, the mark of the beginning is gone, or on Iceberg the snapshot is. `marked`: see `marked_range`. `written_in`:
-    as `snapshot_of_declaration` gave it right after the rows were written. -#}
-{%- macro refuse_set_back_meanwhile(relations, marked, written_in) -%}
-  {%- set is_marked = marked and marked.first is not none -%}
-  {%- if is_marked and reconcile.table_properties(relations.base).get('reconcile.retried') != marked.number ~ ' ' ~ marked.first
-        or reconcile.was_set_back(relations.base, written_in) -%}
+{#- The note is written only in a table that has what was written: on Iceberg somebody may have rolled it back since.
+    `written_in`: as `snapshot_of_declaration` gave it right after the rows were written. -#}
+{%- macro refuse_set_back_meanwhile(relations, written_in) -%}
+  {%- if reconcile.was_set_back(relations.base, written_in) -%}
     {%- do reconcile.raise_complaints([
-          reconcile.ledger_name(relations.base) ~ ' was restored while this run wrote it; run the same command again, or on Iceberg, where the properties of the table stay, restore its newest version first']) -%}
+          reconcile.ledger_name(relations.base) ~ ' was rolled back while this run wrote it, and its properties stay; restore its newest version, and run the same command again']) -%}
   {%- endif -%}
-{%- endmacro %}
-
-{#- Whether a range that was written has made the base table what its properties say: see `note_declared_in`. So does
-    each rebuild of a table that was there, also with the declaration of before: columns may get other names in the
-    table. The snapshots before a rebuild are no ancestors of it, so a rebuild replaces the note of an earlier one.
-    `marked`: see `marked_range`. -#}
-{%- macro takes_declaration(settings, range, marked) -%}
-  {{ return(true if marked or range.kind == 'rebuild' and settings.built.base else false) }}
 {%- endmacro %}
 
 {#- `applied`: see `applied_batches`. Of a model without news, whose base table has the batches that the ledger says,

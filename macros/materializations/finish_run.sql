@@ -5,6 +5,8 @@
     -#}
 {%- macro finish_run(run, counts, messages, has_keyless_deletes) -%}
   {%- set settings, relations = run.settings, run.relations -%}
+  {#- A retry that finds records of purged batches alone has nothing to apply, and says why. -#}
+  {%- set messages = messages if counts else reconcile.retry_messages(run.range.retry) if run.range.retry and run.range.retry.first is none else [] -%}
   {%- set others = [relations.base, relations.changes, relations.quarantine] -%}
   {%- if has_keyless_deletes -%}
     {%- do others.append(relations[settings.form.keyless.kind]) -%}

@@ -1,22 +1,21 @@
 {#- `rows`: a SELECT of all rows of the base table. If staging was purged, the quarantine keeps its rows for the purged
-    records. Both tables get the mark of `number_of_rebuild`. The base table that is there gets it first, as of a retry
-    that is under way: if the run dies before the table is replaced, the quarantine lacks what only the new declaration
-    reads, and a run without news, which asks the base table alone, has to see that. Until the ledger has the row of a
-    retry, the next run replays all batches. -#}
+    records. Both tables get the mark of `number_of_rebuild`, as of a retry that is under way: until the ledger has the row
+    of the rebuild, the next run replays its batches. The base table that is there gets the mark first: if the run dies
+    before the table is replaced, the quarantine lacks what only the new declaration reads, and a run without news, which
+    asks the base table alone, has to see that. -#}
 {%- macro get_rebuild_statements(relations, settings, range, rows) -%}
-  {%- set number = reconcile.number_of_rebuild(settings, range.retry) -%}
-  {%- set of_quarantine = {'reconcile.retried': number ~ ' 1'} if number else {} -%}
-  {%- set of_base = number ~ ' ' ~ range.retry.first if range.retry else number -%}
+  {%- set number = reconcile.number_of_rebuild(settings, range) -%}
+  {%- set mark = {'reconcile.retried': number ~ ' ' ~ range.first} if number else {} -%}
   {%- if not (range.snapshot and settings.built.quarantine) -%}
-    {%- set statements = [reconcile._create_quarantine(relations, settings.form.file_format, settings.as_of, of_quarantine)] -%}
+    {%- set statements = [reconcile._create_quarantine(relations, settings.form.file_format, settings.as_of, mark)] -%}
   {%- else -%}
     {%- set statements = [reconcile._replace_quarantine(relations, range)] -%}
-    {%- do statements.insert(0, reconcile._set_property(relations.quarantine, of_quarantine))
+    {%- do statements.insert(0, reconcile._set_property(relations.quarantine, mark))
           if number > reconcile._number_of_retry(settings.built.retried_quarantine) -%}
   {%- endif -%}
-  {%- do statements.insert(0, reconcile._set_property(relations.base, {'reconcile.retried': number ~ ' 1'}))
+  {%- do statements.insert(0, reconcile._set_property(relations.base, mark))
         if settings.built.base and not settings.as_of and number > reconcile._number_of_retry(settings.built.retried) -%}
-  {{ return(statements + [reconcile.create_base(relations, settings, rows, of_base)]) }}
+  {{ return(statements + [reconcile.create_base(relations, settings, rows, number if settings.as_of else mark['reconcile.retried'])]) }}
 {%- endmacro %}
 
 {%- macro _create_quarantine(relations, file_format, as_of, mark) -%}

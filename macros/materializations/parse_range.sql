@@ -6,6 +6,7 @@
   {%- do reconcile.run_statements(reconcile._get_changes_statements(relations, settings, range)) -%}
   {%- do reconcile.refuse_purge_meanwhile(settings.inputs, range) -%}
   {%- do reconcile.refuse_unreadable_rows(relations.changes_cache, range.repair.snapshot) if range.repair -%}
+  {%- do reconcile.refuse_rows_of_other_records(relations, settings, range) -%}
   {%- set facts = reconcile.facts_of_changes(relations.changes_cache, settings.fields, settings.inputs.objects, settings.form.columns) -%}
   {%- do reconcile.refuse_unmasked(settings.inputs, settings.form.columns, facts) -%}
   {%- do reconcile.refuse_other_source(settings.inputs, facts) if not range.base_batch -%}
@@ -14,6 +15,7 @@
   {%- set notes = {'statements': [], 'messages': []} if settings.as_of or range.last < range.first
         else reconcile.note_columns(relations, settings.form, settings.fields, range) -%}
   {%- do reconcile.refuse_records_that_no_longer_fit(relations, range) if range.retry and range.retry.whole -%}
+  {%- do reconcile.refuse_purge_meanwhile(settings.inputs, range, range.retry) if range.retry -%}
   {%- do reconcile.run_statements(notes.statements + reconcile.get_begin_retry_statements(relations, settings, range.retry)) -%}
   {{ return({'facts': facts, 'messages': notes.messages}) }}
 {%- endmacro %}

@@ -27,8 +27,9 @@
     {%- do reconcile.run_statements(reconcile.get_column_statements(relations, settings)) -%}
     {%- do reconcile.note_declared_in(relations, settings, reconcile.snapshot_of_declaration(relations, settings)) if is_rewritten -%}
   {%- endif -%}
-  {#- With records, `parse_range` does this. -#}
+  {#- With records, `parse_range` and `write_range` do this. A rebuild that died may have begun after the last batch. -#}
   {%- do reconcile.run_statements(reconcile.get_begin_retry_statements(relations, settings, range.retry)) if not has_work -%}
+  {%- do reconcile.run_statements(reconcile.get_end_retry_statements(relations, range.retry)) if not has_work and range.last < range.first -%}
   {{ return({
       'settings': settings, 'relations': relations, 'columns': columns, 'range': range,
       'has_work': has_work}) }}

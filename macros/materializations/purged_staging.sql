@@ -8,7 +8,8 @@
   {%- set last = {'object': none, 'batch': 0} -%}
   {%- if settings.inputs.objects -%}
     {%- set staging = settings.inputs.relations[0] -%}
-    {%- for object, batch in reconcile.purged_through(staging, settings.inputs.objects).items() if batch > last.batch -%}
+    {%- set purged = reconcile.purged_through(staging, settings.inputs.objects) -%}
+    {%- for object, batch in purged.items() if batch > last.batch -%}
       {%- do last.update({'object': object, 'batch': batch}) -%}
     {%- endfor -%}
   {%- endif -%}
@@ -33,7 +34,27 @@
   {%- do reconcile._refuse_snapshot_of_other_columns(kept, settings.built.base, settings.declaration, base_batch, last.batch, purge_sentence) -%}
   {%- do reconcile._refuse_early_snapshot(
           kept, base_batch, not settings.form.keyless and settings.form.materialized != 'history', settings.inputs, last.batch, purge_sentence) -%}
+  {%- do reconcile._refuse_records_of_purged_batches(staging, purged) -%}
   {{ return({'batch': last.batch, 'snapshot': snapshot, 'base_batch': base_batch}) }}
+{%- endmacro %}
+
+{#- Records of purged batches are not read, as the copy has what was applied of them. If staging has such records again,
+    it was restored or filled anew, and they may be other ones under the same numbers. Or the purge has begun and not
+    ended. `purged`: as `purged_through` gives it. -#}
+{%- macro _refuse_records_of_purged_batches(staging, purged) -%}
+  {%- set conditions = [] -%}
+  {%- for object, batch in purged.items() -%}
+    {%- do conditions.append('object = ' ~ reconcile.literal(object) ~ ' and batch <= ' ~ batch) -%}
+  {%- endfor -%}
+  {%- set staged = run_query('select object, max(batch) as batch from ' ~ reconcile.qualified(staging) ~ ' where ' ~ conditions | join(' or ') ~ ' group by object order by object limit 1') -%}
+  {%- if staged | length -%}
+    {%- set object, batch = staged[0].values() -%}
+    {%- set begun = reconcile.table_properties(staging).get('reconcile.purge') -%}
+    {%- do reconcile.raise_complaints([
+          reconcile.ledger_name(staging) ~ ' has records of ' ~ object ~ ' up to batch ' ~ batch ~ ', which count as purged, and a rebuild would not read them; '
+          ~ ('the purge has begun and not ended: run ingestion/maintain.py again, which ends it or takes it back' if begun
+             else 'the staging table was restored or created again: restore its newest version, delete these records if they were applied before, or fill a staging table of another name and let the model read that one')]) -%}
+  {%- endif -%}
 {%- endmacro %}
 
 {%- macro _purge_sentence(object, batch, staging) -%}
@@ -125,11 +146,12 @@ limit 1
 {%- endmacro %}
 
 {#- A rebuild reads staging after it has asked what was purged, and a purge may come in between. So the rebuild asks once
-    more when it has its records, before it writes anything. -#}
-{%- macro refuse_purge_meanwhile(inputs, range) -%}
-  {%- if range.kind == 'rebuild' and inputs.objects -%}
+    more when it has its records, before it writes anything. So does a range just before its marks: a purge whose copy of
+    the base table lacks the range deletes nothing once the marks are there. `marked`: see `marked_range`. -#}
+{%- macro refuse_purge_meanwhile(inputs, range, marked=none) -%}
+  {%- if (range.kind == 'rebuild' or marked) and inputs.objects -%}
     {%- for object, batch in reconcile.purged_from(inputs.relations[0], inputs.objects, range.first).items() -%}
-      {%- do reconcile.raise_complaints([reconcile._purge_sentence(object, batch, inputs.relations[0]) ~ ' while this run read them; ' ~ ('the new columns cannot be filled any more: leave them out' if range.added else 'run the same command again, which begins with a base snapshot')]) -%}
+      {%- do reconcile.raise_complaints([reconcile._purge_sentence(object, batch, inputs.relations[0]) ~ ' while this run read them; ' ~ ('the new columns cannot be filled any more: leave them out' if range.added else 'run the same command again' ~ (', which begins with a base snapshot' if range.kind == 'rebuild'))]) -%}
     {%- endfor -%}
   {%- endif -%}
 {%- endmacro %}

@@ -1,5 +1,5 @@
 {#- Which batches this run applies: {kind, first, last, delivered, has_records, repair, base_batch, ledger_batch, entry,
-    ledger_retried, snapshot, known_keyless_deletes, added, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
+    ledger_retried, deletes_batch, snapshot, known_keyless_deletes, added, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
     (all batches). `delivered`: how many change records staging has in these batches. The base table shows which batches
     were applied, and so does the table of keyless deletes. The ledger only adds that trailing batches left no trace in
     the tables. To read too many batches is harmless; to read too few is not. `columns` are the columns of the base table. If staging was purged, a rebuild
@@ -19,7 +19,10 @@
     {%- set first = purged.batch + 1 -%}
     {%- set last = [last, purged.batch] | max -%}
     {%- set kind = 'rebuild' -%}
-    {%- set applied = {'base_batch': purged.base_batch} -%}
+    {%- set of_ledger = {} if settings.as_of else reconcile.account_of(relations) -%}
+    {%- do reconcile._refuse_lost_keyless_deletes(relations, settings, of_ledger) if purged.snapshot -%}
+    {%- set applied = {'base_batch': purged.base_batch, 'entry': of_ledger.entry, 'ledger_retried': of_ledger.ledger_retried,
+        'deletes_batch': of_ledger.ledger_deletes_batch if purged.snapshot else 0} -%}
   {%- else -%}
     {%- set added = reconcile.added_columns(relations, settings) -%}
     {%- set of_ledger = reconcile.account_of(relations) -%}
@@ -47,7 +50,7 @@
     {%- set kind = 'replay' if first <= known_batches | max else 'apply' -%}
     {#- An empty run has nothing to fill the columns with. -#}
     {%- if is_filled or retry and retry.whole -%}
-      {%- set first, kind, applied = 1, 'rebuild', {'base_batch': 0} -%}
+      {%- set first, kind, applied = 1, 'rebuild', {'base_batch': 0, 'entry': of_ledger.entry, 'ledger_retried': of_ledger.ledger_retried} -%}
     {%- endif -%}
   {%- endif -%}
   {%- set known = reconcile.known_of(relations.live) -%}
@@ -71,7 +74,7 @@
   {%- endif -%}
   {{ return({
       'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0 or repair is not none, 'repair': repair,
-      'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch, 'entry': applied.entry, 'ledger_retried': applied.ledger_retried,
+      'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch, 'entry': applied.entry, 'ledger_retried': applied.ledger_retried, 'deletes_batch': applied.deletes_batch or 0,
       'snapshot': purged.snapshot if purged else none,
       'known_keyless_deletes': reconcile.stored_keyless_deletes(relations, settings.form.keyless, settings.form.file_format)
           if settings.built[settings.form.keyless.kind] and (kind != 'rebuild' or purged.snapshot) else none,
@@ -247,6 +250,61 @@
     {%- elif appended_at not in [none, applied.last_appended_at] -%}
       {%- do reconcile.raise_complaints([applied_was ~ reconcile.ledger_name(staging) ~ ' now has another batch under this number: the staging table was restored or created again; rebuild the model with `'
             ~ reconcile._rebuild_command() ~ '` when the staging table has all records again']) -%}
+    {%- endif -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- A run that was killed has perhaps written rows, and no account of them. The next run replays their batches. If
+    somebody has restored staging or filled it anew in between, other records have the same numbers, and the rows of
+    before would stay. So a row of the range that the table has before the range is written has to be of a record that
+    staging has. A copy with which a rebuild begins may have such rows too, and so may the table of keyless deletes. Each
+    version of a history is a record, and so is a row of most models. Where one row follows from several records, staging
+    has to have a record of its key; and where a delete without a key may be one of them, nothing is asked of the rows. -#}
+{%- macro refuse_rows_of_other_records(relations, settings, range) -%}
+  {%- set form, table = settings.form, reconcile.known_table(relations, range) -%}
+  {%- set first = [range.first, (range.ledger_batch or 0) + 1] | max -%}
+  {%- set same_sequence = ' and staged._change_sequence = stored._change_sequence' -%}
+  {%- set asked = [] -%}
+  {%- if first <= range.last and not range.repair and not settings.as_of and not flags.EMPTY -%}
+    {%- if table and range.kind != 'apply' and first <= range.base_batch and (form.materialized == 'history' or not form.keyless) -%}
+      {%- set is_record = form.materialized == 'history' or not form.partial_records -%}
+      {%- do asked.append([table, reconcile.stored_rows(table, form), reconcile.keys_match(form.unique_key, 'staged', 'stored') ~ (same_sequence if is_record)]) -%}
+    {%- endif -%}
+    {%- if range.known_keyless_deletes and (not range.deletes_batch or range.deletes_batch >= first) -%}
+      {%- do asked.append([relations[form.keyless.kind], range.known_keyless_deletes, 'staged.' ~ form.keyless.place ~ ' = stored.' ~ form.keyless.place ~ same_sequence]) -%}
+    {%- endif -%}
+  {%- endif -%}
+  {%- for of, stored, match in asked -%}
+    {%- set rows, batch = run_query(reconcile._rows_without_record(stored, relations.changes_cache, match, first, range.last))[0].values() -%}
+    {%- if rows -%}
+      {%- do reconcile.raise_complaints([
+            reconcile.ledger_name(of) ~ ' has ' ~ rows ~ (' row' if rows == 1 else ' rows') ~ ' of batch ' ~ batch ~ ' or later without a record in ' ~ (reconcile.ledger_name(settings.inputs.relations[0]) if settings.inputs.objects else 'its SELECT')
+            ~ ': a run of this model ended before it could write what it had applied, and the staging table was restored or created again since; '
+            ~ ('restore the newest version of the staging table, or name an earlier copy' if range.snapshot
+               else 'rebuild the model with `' ~ reconcile._rebuild_command() ~ '` when the staging table has all records again')]) -%}
+    {%- endif -%}
+  {%- endfor -%}
+{%- endmacro %}
+
+{#- `stored`: the rows of a table, as SQL to select from. `match`: the condition for a record of such a row. -#}
+{%- macro _rows_without_record(stored, changes, match, first, last) -%}
+select count(*) as records, min(stored._change_batch) as batch
+from {{ stored }} as stored
+left anti join {{ changes }} as staged
+    on {{ match }}
+where stored._change_batch between {{ first }} and {{ last }}
+{%- endmacro %}
+
+{#- A rebuild from a base snapshot keeps the table of keyless deletes, since staging no longer has those of the purged
+    batches. `of_ledger`: as `account_of` gives it. -#}
+{%- macro _refuse_lost_keyless_deletes(relations, settings, of_ledger) -%}
+  {%- set keyless = settings.form.keyless -%}
+  {%- if keyless and of_ledger.ledger_deletes_batch -%}
+    {%- set table = relations[keyless.kind] -%}
+    {%- if settings.built[keyless.kind] is none or reconcile.largest_batch(table, of_ledger.ledger_deletes_batch) < of_ledger.ledger_deletes_batch -%}
+      {%- do reconcile.raise_complaints([
+            'the table ' ~ reconcile.ledger_name(table) ~ ' lacks deletes without a key up to batch ' ~ of_ledger.ledger_deletes_batch ~ ', whose records were purged from ' ~ reconcile.ledger_name(settings.inputs.relations[0])
+            ~ ', and a rebuild would bring deleted rows back; restore the newest version of the table']) -%}
     {%- endif -%}
   {%- endif -%}
 {%- endmacro %}

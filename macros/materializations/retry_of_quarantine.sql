@@ -24,10 +24,10 @@
   {%- endif -%}
   {%- set of_base, of_quarantine = settings.built.retried, settings.built.retried_quarantine -%}
   {#- A model without news has not asked its quarantine for its properties. -#}
-  {%- if 'retried_quarantine' not in settings.built and (is_asked or ' ' in (of_base or '')) -%}
+  {%- if 'retried_quarantine' not in settings.built and (is_asked or reconcile._is_under_way(of_base, ledger_retried)) -%}
     {%- set of_quarantine = reconcile.table_properties(relations.quarantine).get('reconcile.retried') -%}
   {%- endif -%}
-  {%- set begun = reconcile._begun_retry(of_base, of_quarantine) -%}
+  {%- set begun = reconcile._begun_retry(of_base, of_quarantine, ledger_retried) -%}
   {%- if ledger_retried > reconcile._number_of_retry(of_base) -%}
     {%- set begun = {'number': ledger_retried, 'first': ([reconcile._first_marked(relations, of_base)] + ([begun.first] if begun else [])) | min} -%}
   {%- endif -%}
@@ -51,17 +51,22 @@
 {%- endmacro %}
 
 {#- A retry that has not ended, {first, number}; none if there is none. The base table and the quarantine both have the
-    property `reconcile.retried`. The base table has `3` after its third retry, and `3 17` while that retry is under way,
-    which began with batch 17. The quarantine has `3 17`. Of several retries, it has the least batch. If its number is
-    greater than that of the base table, the base table was restored to before a retry, or the retry had just begun. The
-    ledger has the number too: somebody may have restored both tables. -#}
-{%- macro _begun_retry(of_base, of_quarantine) -%}
+    property `reconcile.retried`. The base table has `3 17` from the beginning of its third retry on, which began with
+    batch 17. The quarantine has the same; of several retries, it has the least batch. The ledger's row of the retry has
+    the number 3. A greater number of the base table is that of a retry which has no row yet. A smaller one shows that
+    somebody has restored the base table to before a retry, or that the retry had just begun; both tables may be restored,
+    so the quarantine and the ledger are asked. A mark `3`, of an earlier version, is that of a retry that ended. -#}
+{%- macro _begun_retry(of_base, of_quarantine, of_ledger) -%}
   {%- set of_base, of_quarantine = (of_base or '0') | string, (of_quarantine or '0 0') | string -%}
-  {%- if ' ' in of_base -%}
+  {%- if reconcile._is_under_way(of_base, of_ledger) -%}
     {{ return({'number': reconcile._number_of_retry(of_base), 'first': of_base.split(' ')[1] | int}) }}
   {%- elif reconcile._number_of_retry(of_quarantine) > reconcile._number_of_retry(of_base) -%}
     {{ return({'number': reconcile._number_of_retry(of_quarantine), 'first': of_quarantine.split(' ')[1] | int}) }}
   {%- endif -%}
+{%- endmacro %}
+
+{%- macro _is_under_way(of_base, of_ledger) -%}
+  {{ return(' ' in (of_base or '') | string and reconcile._number_of_retry(of_base) > of_ledger) }}
 {%- endmacro %}
 
 {#- The first batch of the marked ranges that a base table lacks, by the ledger. -#}
@@ -87,21 +92,29 @@
 {#- The number in the marks of a base table and of its quarantine once both are made anew, see `_begun_retry`; 0 without a
     mark. A rebuild counts as a retry of all batches: it may read what was not staged before, or what only its
     declaration reads, and its quarantine lacks those records. The table that was there before, if the run dies or if
-    somebody restores it, is then brought up to date. `retry`: see `retry_of_quarantine`. -#}
-{%- macro number_of_rebuild(settings, retry) -%}
+    somebody restores it, is then brought up to date. So is one that was renamed or dropped, and comes back after a
+    rebuild that found none: the ledger knows of it. -#}
+{%- macro number_of_rebuild(settings, range) -%}
   {%- set built = settings.built -%}
-  {%- set last = reconcile._last_mark(built.retried, built.retried_quarantine) -%}
-  {{ return(retry.number if retry else last + 1 if built.base else last) }}
+  {%- set last = reconcile._last_mark(built.retried, built.retried_quarantine, range.ledger_retried or 0) -%}
+  {{ return(range.retry.number if range.retry else last + 1 if built.base or range.entry else last) }}
 {%- endmacro %}
 
 {#- What a range marks as a retry does; none if it marks nothing. Beside a retry this is a range that changes rows of the
-    base table and brings none of a later batch: in a history, a delete without a key ends versions of earlier batches.
-    The largest batch stays the same, so it does not show whether somebody restores the table to before the range. The
-    marks show it, if the range counts as a retry of its own batches. -#}
+    base table and leaves it with a largest batch that it has had before, so that the batch does not show whether somebody
+    restores the table to before the range. In a history, a delete without a key ends versions of earlier batches. A
+    replay into a table that was restored may apply what was quarantined the first time, and the table that was there
+    before the restore has the same largest batch. The marks tell such tables apart, if the range counts as a retry of
+    its own batches. A rebuild is marked if there was a table before: until the ledger has its row, the accounts are those
+    of that table. -#}
 {%- macro marked_range(settings, range, counts) -%}
   {%- set built = settings.built -%}
-  {%- set leaves_no_batch = counts.merged and (counts.base_batch or 0) <= range.base_batch -%}
-  {%- if range.retry or range.kind == 'rebuild' or not leaves_no_batch -%}{{ return(range.retry) }}{%- endif -%}
+  {%- if range.kind == 'rebuild' -%}
+    {%- set number = reconcile.number_of_rebuild(settings, range) -%}
+    {{ return({'whole': true, 'first': range.first, 'number': number, 'least': range.first, 'left': 0, 'declares': false} if number and not settings.as_of else none) }}
+  {%- endif -%}
+  {%- set is_marked = counts.merged and (range.kind == 'replay' or (counts.base_batch or 0) <= range.base_batch) -%}
+  {%- if range.retry or not is_marked -%}{{ return(range.retry) }}{%- endif -%}
   {{ return({
       'whole': false, 'first': range.first, 'left': 0, 'declares': false,
       'number': reconcile._last_mark(built.retried, built.retried_quarantine, range.ledger_retried) + 1,
@@ -123,7 +136,7 @@
   {{ return(statements + ([reconcile._set_property(relations.base, of_base)] if of_base else [])) }}
 {%- endmacro %}
 
-{#- The statements once the ledger has the range. -#}
+{#- The statement that ends a retry of which the ledger gets no row, since no batch is left for it. -#}
 {%- macro get_end_retry_statements(relations, retry) -%}
   {{ return([reconcile._set_property(relations.base, {'reconcile.retried': retry.number})]
       if retry and retry.first is not none else []) }}

@@ -101,7 +101,7 @@ def test_what_is_missing_is_one_sentence(bare: Installed) -> None:
         "dbt-reconcile[spark].\n"
     )
     code, said, _ = bare.says("appned", "datastream")
-    assert (code, said.startswith("dbt-reconcile: a command is missing: one of append, generate")) == (2, True)
+    assert (code, said.startswith("dbt-reconcile: a command is missing: one of append, ")) == (2, True)
 
 
 @pytest.fixture(scope="module")

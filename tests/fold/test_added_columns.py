@@ -159,8 +159,8 @@ class Bug(NamedTuple):
 
 BUGS = [
     Bug("only the new batches are read", "macros/materializations/range_to_apply.sql",
-        {"{%- set first, kind, applied = 1, 'rebuild', {'base_batch': 0} -%}":
-         "{%- set kind, applied = 'rebuild', {'base_batch': 0} -%}"},
+        {"{%- set first, kind, applied = 1, 'rebuild', {'base_batch': 0,":
+         "{%- set kind, applied = 'rebuild', {'base_batch': 0,"},
         "keys"),
     Bug("the mark is a part of the declaration", "macros/model/digest_of_columns.sql",
         {"if column.zero_date else '')": "if column.zero_date else '') ~ (', added' if column.added else '')"},

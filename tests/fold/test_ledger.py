@@ -13,14 +13,15 @@ from pyspark.sql import SparkSession
 from row_deletes import COLUMNS, OBJECT, change
 
 LEDGER = "account.reconcile_ledger"
-GAP, UNKNOWN = (
+GAP, UNKNOWN, ROWS = (
     "the ledger has a gap of batches before this range",
     "the base table has this batch, but the ledger does not",
+    "the base table has a different number of rows than after this range",
 )
 # What happened to the ledger, as a SELECT of it, and what is found of which range.
 DAMAGE = {
     "a range in the middle is gone": ("* from {} where first_batch <> 2", {(3, 3): GAP, (2, 2): UNKNOWN}),
-    "the last range is gone": ("* from {} where first_batch <> 3", {(3, 3): UNKNOWN}),
+    "the last range is gone": ("* from {} where first_batch <> 3", {(3, 3): UNKNOWN, (2, 2): ROWS}),
     "the first range is gone": ("* from {} where first_batch <> 1", {(2, 2): GAP, (1, 1): UNKNOWN}),
     "a record was not delivered": (
         "* except (delivered), delivered - 1L as delivered from {}",
@@ -69,10 +70,13 @@ def built(spark: SparkSession) -> Iterator[MemoryProject]:
 def project(built: MemoryProject) -> Iterator[MemoryProject]:
     """The same for one test, which may change what it likes."""
     tables = (LEDGER, "account_lake.changes", "account.things__base", "account.things__quarantine")
-    versions = {table: built.memory.version(table) for table in tables}
+    kept = {
+        table: (built.memory.version(table), dict(built.memory.relation_properties(*table.split("."))))
+        for table in tables
+    }
     yield built
-    for table, version in versions.items():
-        built.memory.restore(table, version)
+    for table, (version, properties) in kept.items():
+        built.memory.restore(table, version, properties)
 
 
 def ids(project: MemoryProject) -> list[int]:
@@ -279,3 +283,183 @@ def test_of_several_purges_of_an_object_the_last_one_counts(project: MemoryProje
         for statement in project.macros.get_purge_statements(staging, object_, batch):
             memory.query(statement)
     assert project.macros.purged_through(staging, ["things", "another"]) == {"things": 2}
+
+
+# --- a model whose tables are set back and forth ----------------------------------------------------------------------
+
+
+class SetBack:
+    """A model of which batch 2 has a record that does not fit; `wider` declares it so that it does."""
+
+    def __init__(self, memory: Memory, materialized: str) -> None:
+        self.memory, self.materialized = memory, materialized
+        self.project = memory.project("set_back_things")
+        self.project.source("set_back_things_lake", "changes")
+        self.staging, self.base = "set_back_things_lake.changes", "set_back_things.things__base"
+        self.declare(3)
+        self.stage(1, {1: "a", 2: "b"})
+        self.run()
+        self.first = self.now()
+        self.stage(2, {3: "longer", 1: "c"})
+        self.run()
+
+    def declare(self, length: int) -> None:
+        self.project.model(
+            "things",
+            f"{{{{ config(materialized='{self.materialized}', unique_key='id') }}}}\n"
+            "{{ reconcile.datastream_mysql(source('lake', 'changes'), object='things') }}",
+            {"id": "bigint", "name": f"varchar({length})"},
+        )
+
+    def stage(self, batch: int, names: dict[int, str]) -> None:
+        self.memory.stage(self.staging, [
+            Staged(
+                event("mysql", {"id": id_, "name": name}, "INSERT", object="things",
+                      metadata={"log_file": "mysql-bin.000001", "log_position": 100 * batch + id_}),
+                "things", batch,
+            )
+            for id_, name in names.items()
+        ])  # fmt: skip
+
+    def run(self, full_refresh: bool = False) -> str:
+        return self.project.run("things", full_refresh=full_refresh)["things"]
+
+    def now(self, name: str = "things__base") -> tuple[int, dict[str, str]]:
+        """Return a version of a table, and its properties."""
+        properties = self.memory.relation_properties("set_back_things", name)
+        return self.memory.version(f"set_back_things.{name}"), dict(properties)
+
+    def to(self, version: tuple[int, dict[str, str]], name: str = "things__base") -> None:
+        self.memory.restore(f"set_back_things.{name}", *version)
+
+    def rows(self) -> dict[int, str]:
+        where = "is_current" if self.materialized == "history" else "true"
+        return {row.id: row.name for row in self.memory.table("set_back_things.things").where(where).collect()}
+
+    def dies(self, before: str, full_refresh: bool = False) -> None:
+        """Run, and die before a statement that begins like this."""
+        insert = self.memory._insert
+
+        def dying(sql: str) -> Rows:
+            if sql.startswith(before):
+                raise KeyboardInterrupt
+            return insert(sql)
+
+        self.memory._insert = dying  # type: ignore[method-assign]
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                self.run(full_refresh)
+        finally:
+            del self.memory._insert
+
+    def has(self, rows: dict[int, str]) -> None:
+        """Demand these rows after one more batch, and an account that balances."""
+        self.stage(9, {9: "z"})
+        self.run()
+        assert self.rows() == rows | {9: "z"}
+        assert self.project.failing("ledger_balances", "things") == []
+
+
+INSERTS_LEDGER = "insert into `set_back_things`.`reconcile_ledger`"
+ALL = {1: "c", 2: "b", 3: "longer"}
+
+
+@pytest.fixture(params=["current_state", pytest.param("history", marks=pytest.mark.soak)])
+def set_back(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[SetBack]:
+    with Memory(spark) as memory:
+        yield SetBack(memory, request.param)
+
+
+def test_a_base_table_of_before_a_replay_that_applied_more_gets_what_was_applied(set_back: SetBack) -> None:
+    set_back.declare(9)
+    set_back.run()
+    later = set_back.now()
+    set_back.to(set_back.first)
+    assert set_back.run().startswith("REPLAY batches 2-2: 2 of 2 applied")
+    set_back.to(later)
+    set_back.has(ALL)
+
+
+def test_a_base_table_that_comes_back_after_a_rebuild_without_it_gets_what_the_rebuild_applied(
+    set_back: SetBack,
+) -> None:
+    set_back.declare(9)
+    set_back.run()
+    (_, properties), rows = set_back.now(), set_back.memory.table(set_back.base)
+    set_back.memory.drop(set_back.base)
+    assert set_back.run().startswith("REBUILD batches 1-2: ")
+    set_back.memory.drop(set_back.base)
+    set_back.memory.keep(set_back.base, rows, properties)
+    set_back.has(ALL)
+
+
+def test_each_rebuild_has_a_number_of_its_own(set_back: SetBack) -> None:
+    before, quarantine = set_back.now(), set_back.now("things__quarantine")
+    whole = set_back.memory.version(set_back.staging)
+    set_back.memory.delete(set_back.staging, "batch = 2")
+    set_back.stage(2, {1: "c"})
+    set_back.run(full_refresh=True)
+    lacking = set_back.now()
+    set_back.memory.restore(set_back.staging, whole)
+    set_back.declare(9)
+    set_back.to(before)
+    set_back.to(quarantine, "things__quarantine")
+    set_back.run(full_refresh=True)
+    set_back.declare(3)
+    set_back.run(full_refresh=True)
+    set_back.to(lacking)
+    set_back.has({1: "c", 2: "b"})
+
+
+def test_a_full_refresh_that_dies_before_its_account_is_replayed(set_back: SetBack) -> None:
+    whole = set_back.memory.version(set_back.staging)
+    set_back.memory.delete(set_back.staging, "batch = 2")
+    set_back.stage(2, {9: "x"})
+    set_back.declare(9)
+    set_back.dies(INSERTS_LEDGER, full_refresh=True)
+    set_back.memory.restore(set_back.staging, whole)
+    set_back.run()
+    assert {id_: name for id_, name in set_back.rows().items() if id_ < 9} == ALL
+
+
+def test_rows_of_a_run_that_died_are_not_kept_if_staging_has_other_records_under_their_number(
+    set_back: SetBack,
+) -> None:
+    before = set_back.memory.version(set_back.staging)
+    set_back.stage(3, {1: "d", 5: "e"})
+    set_back.dies(INSERTS_LEDGER)
+    set_back.memory.restore(set_back.staging, before)
+    set_back.stage(3, {1: "f"})
+    with pytest.raises(
+        CompilerError, match=r"things__base has 2 rows of batch 3 or later without a record in set_back"
+    ):
+        set_back.run()
+    set_back.run(full_refresh=True)
+    assert set_back.rows() == {1: "f", 2: "b"}
+    assert set_back.project.failing("ledger_balances", "things") == []
+
+
+def test_a_run_that_died_is_finished_if_staging_has_its_records(set_back: SetBack) -> None:
+    set_back.stage(3, {1: "d", 5: "e"})
+    set_back.dies(INSERTS_LEDGER)
+    assert set_back.run().startswith("REPLAY batches 3-3")
+    set_back.has({1: "d", 2: "b", 5: "e"})
+
+
+def test_a_quarantine_that_lacks_records_of_a_batch_is_found_whatever_ranges_came_later(set_back: SetBack) -> None:
+    twice = set_back.now()
+    set_back.to(set_back.first)
+    set_back.stage(3, {4: "d"})
+    set_back.run()
+    set_back.to(twice)
+    assert set_back.run().startswith("REPLAY batches ")
+    assert set_back.project.failing("ledger_balances", "things") == []
+    set_back.memory.delete("set_back_things.things__quarantine", "_change_batch = 2")
+    found = set_back.project.failing("ledger_balances", "things")
+    assert [row.finding for row in found] == ["the quarantine has a different number of records"]
+
+
+def test_a_base_table_with_other_rows_than_its_last_run_left_is_found(set_back: SetBack) -> None:
+    set_back.memory.delete(set_back.base, "id = 2")
+    found = set_back.project.failing("ledger_balances", "things")
+    assert [(row.first_batch, row.finding) for row in found] == [(2, ROWS)]

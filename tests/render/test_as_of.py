@@ -279,6 +279,19 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("materialized", ["current_state", "history", "current_view"])
+def test_hooks_are_for_the_present(materialized: str) -> None:
+    """They grant rights on the present relations, or copy them."""
+    for position, ran in (({"batch": 1}, [[], []]), (None, [["before"], ["after"]])):
+        life, seen = as_of(position, thing(materialized=materialized))(), list[list[str]]()
+        if position is None:
+            del life.project.variables["as_of"]
+        life.project.context |= {"pre_hooks": ["before"], "post_hooks": ["after"], "run_hooks": seen.append}
+        life.project.begin("run", ["orders"])
+        life.project.materialize(life.project.node("orders"))
+        assert [hooks for hooks in seen if hooks is not None] == ran
+
+
 # --- transaction ids --------------------------------------------------------------------------------------------------
 
 WRAP = 2**32

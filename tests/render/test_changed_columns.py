@@ -41,6 +41,7 @@ def again(life: Life, now: Mapping[str, Any]) -> Life:
     """Return the same model, its tables as they are, with other columns in its YAML."""
     later = Life(replace(life.shape, columns=now))
     later.warehouse.relations, later.warehouse.properties = life.warehouse.relations, life.warehouse.properties
+    later.warehouse.ledger_retried = life.warehouse.ledger_retried
     later._increment()
     return later
 

@@ -946,14 +946,51 @@ def with_snapshot(**said: Any) -> Shape:
     return thing(meta=SNAPSHOT, **said)
 
 
-def refreshed_addresses() -> Life:
+def refreshed_addresses(deletes: int = 0) -> Life:
     """Return a model of rows with addresses that is built, so that its deletes without a key are there."""
     life = purged(thing(ORACLE, meta=SNAPSHOT), columns={"_row_id": "string", **ADDRESSES})()
     purges, life.warehouse.purges = life.warehouse.purges, {}
+    life.warehouse.keyless_deletes = deletes
     life.project.run("orders")
     life.warehouse.purges = purges
     return life
 
+
+def lacking_deletes() -> Life:
+    """Return such a model of which somebody has restored the table of deletes."""
+    life = refreshed_addresses(deletes=1)
+    life.warehouse.properties["lake.orders_kept"]["reconcile.base_snapshot"] = "2"
+    life.warehouse.ledger, life.warehouse.ledger_deletes, life.warehouse.deletes_batch = (3, 3), 3, 2
+    return life
+
+
+def staged_again(shape: Shape, **said: str) -> Callable[[], Life]:
+    """Return a model of which staging has records of purged batches. `said`: properties of staging."""
+
+    def living() -> Life:
+        life = purged(shape)()
+        life.warehouse.left = (("shop.orders", 2),)
+        life.warehouse.properties[STAGING].update(said)
+        return life
+
+    return living
+
+
+def copied_with_others() -> Life:
+    """Return a model whose copy has a row of which staging has no record."""
+    life = purged(with_snapshot(), base_batch=3)()
+    life.warehouse.of_others = (1, 3)
+    return life
+
+
+OF_OTHERS = (
+    "demo.orders__base has 2 rows of batch 3 or later without a record in lake.shop_changes: a run of this model ended "
+    "before it could write what it had applied, and the staging table was restored or created again since; rebuild the "
+    "model with `dbt run --full-refresh --select orders` when the staging table has all records again"
+)
+AGAIN = (
+    f"{STAGING} has records of shop.orders up to batch 2, which count as purged, and a rebuild would not read them; "
+)
 
 REPLACED = (
     f"{KEPT} has records up to batch 3, and {STAGING} no longer has this batch, or has another one under this number: "
@@ -961,6 +998,46 @@ REPLACED = (
     "earlier copy"
 )
 LATER_COPY = "name a later copy, or remove base_snapshot from its meta if ingestion/maintain.py has kept a copy"
+
+
+@pytest.mark.parametrize("said", ["keep", "apply"])
+def test_what_is_collected_as_garbage_may_be_kept_or_applied(said: str) -> None:
+    life = Life(cells(arguments=f", garbage_collection='{said}'"))
+    life.statements("first run")
+
+
+def test_a_rebuild_from_a_copy_keeps_the_deletes_without_a_key() -> None:
+    life = refreshed_addresses(deletes=1)
+    life.warehouse.properties["lake.orders_kept"]["reconcile.base_snapshot"] = "2"
+    life.project.run("orders", full_refresh=True)
+    sent = "".join(life.warehouse.statements)
+    assert sent.count("create or replace table `demo`.`orders__row_deletes`") == 1, "the first run alone makes it"
+    assert "merge into `demo`.`orders__row_deletes`" in sent
+
+
+def test_deletes_without_a_key_are_added_to_the_table_that_the_run_has_seen() -> None:
+    """It may be restored while the run is under way, and then lacks the deletes of before."""
+    life = Life(thing(ORACLE))
+    life.warehouse.keyless_deletes = 1
+    life.statements("first run")
+    life._increment()
+    life.warehouse.ledger_deletes = life.warehouse.deletes_batch = 2
+    life.project.run("orders")
+    (merge,) = (sql for sql in life.warehouse.statements if sql.startswith("merge into `demo`.`orders__row_deletes`"))
+    records, _ = merge.split("group by")
+    assert "(select count(*) from `demo`.`orders__row_deletes` where _change_batch = 2) > 0" in records
+    *_, ledger = (sql for sql in life.warehouse.statements if sql.startswith("insert into `demo`.`reconcile_ledger`"))
+    assert "    2 as deletes_batch," in ledger
+
+
+def test_a_merge_of_iceberg_always_has_an_update_so_that_two_at_once_conflict() -> None:
+    for materialized in ("current_state", "history"):
+        life = built(thing(materialized=materialized, file_format="iceberg"))()
+        life._increment()
+        life.warehouse.counts |= {"merged": 5, "new_keys": 5}
+        life.project.run("orders")
+        (merge,) = (sql for sql in life.warehouse.statements if sql.startswith("merge into `demo`.`orders__base`"))
+        assert "when matched then update set" in merge or "when matched and" in merge, materialized
 
 
 def weaker() -> Life:
@@ -983,20 +1060,12 @@ def quarantine_of(**columns: str) -> Callable[[], Life]:
     return living
 
 
-def restored_meanwhile(file_format: str, full_refresh: bool) -> None:
-    """Run a model with a marked range, or a rebuild; the base table is restored before that is in the ledger."""
-    life = built(thing(materialized="history", file_format=file_format))()
+def rolled_back_meanwhile(full_refresh: bool) -> None:
+    """Run a model with a marked range, or a rebuild; the base table is rolled back before that is in the ledger."""
+    life = built(thing(materialized="history", file_format="iceberg"))()
     life._increment()
     life.warehouse.counts |= {"base_batch": 3}
     life.warehouse.answers["as ancestors,"] = {"snapshots": 1, "ancestors": 0, "number": 9}
-    query = life.warehouse.query
-
-    def meanwhile(sql: str) -> Any:
-        if "into `demo`.`reconcile_ledger`" in sql and file_format == "delta":
-            del life.warehouse.properties["demo.orders__base"]["reconcile.retried"]
-        return query(sql)
-
-    life.project.context["run_query"] = meanwhile
     life.project.run("orders", full_refresh=full_refresh)
 
 
@@ -1272,6 +1341,34 @@ STAGED: dict[str, Refusal] = {
                   purges={"shop.others": 2})),
         [NO_RECORD],
     ),
+    **{
+        f"filled with others after a run that died, of {name}": Refusal(
+            run(built(shape, ledger=(2, 2), base_batch=3, of_others=(2, 3))), [OF_OTHERS]
+        )
+        for name, shape in (
+            ("rows", thing()), ("a history", thing(materialized="history")), ("partial records", thing(SPANNER))
+        )
+    },
+    "filled with others after a run that died, and purged with its rows": Refusal(
+        run(copied_with_others),
+        [f"{KEPT.removeprefix('its base snapshot ')} has 1 row of batch 3 or later without a record in {STAGING}: a "
+         "run of this model ended before it could write what it had applied, and the staging table was restored or "
+         "created again since; restore the newest version of the staging table, or name an earlier copy"],
+    ),
+    "purged, and restored": Refusal(
+        run(staged_again(with_snapshot())),
+        [f"{AGAIN}the staging table was restored or created again: restore its newest version, delete these records if "
+         "they were applied before, or fill a staging table of another name and let the model read that one"],
+    ),
+    "purged by a job that died": Refusal(
+        run(staged_again(with_snapshot(), **{"reconcile.purge": "{}"})),
+        [f"{AGAIN}the purge has begun and not ended: run ingestion/maintain.py again, which ends it or takes it back"],
+    ),
+    "purged, and the deletes without a key restored": Refusal(
+        run(lacking_deletes, full_refresh=True),
+        ["the table demo.orders__row_deletes lacks deletes without a key up to batch 3, whose records were purged from "
+         "lake.shop_changes, and a rebuild would bring deleted rows back; restore the newest version of the table"],
+    ),
     "purged, and the base table restored": Refusal(
         run(built(thing(), ledger=(3, 3), base_batch=1, purges={"shop.orders": 2})), [LACKS.format(2)]
     ),
@@ -1341,16 +1438,12 @@ STAGED: dict[str, Refusal] = {
          "column was renamed; name a copy that was made since"],
     ),
     **{
-        f"a base table of {file_format} that is restored while it is {done}": Refusal(
-            partial(restored_meanwhile, file_format, full_refresh),
-            ["demo.orders__base was restored while this run wrote it; run the same command again, or on Iceberg, where "
-             "the properties of the table stay, restore its newest version first"],
+        f"a base table of Iceberg that is rolled back while it is {done}": Refusal(
+            partial(rolled_back_meanwhile, done == "rebuilt"),
+            ["demo.orders__base was rolled back while this run wrote it, and its properties stay; restore its newest "
+             "version, and run the same command again"],
         )
-        for file_format, done, full_refresh in (
-            ("delta", "written", False),
-            ("iceberg", "written", False),
-            ("iceberg", "rebuilt", True),
-        )
+        for done in ("written", "rebuilt")
     },
     "a base snapshot of a history, of the rows alone": Refusal(
         run(purged(with_snapshot(materialized="history"), columns={"valid_from": None})),

@@ -120,6 +120,12 @@ def test_what_cannot_be_put_back_is_refused_and_nothing_is_written(number: int) 
     REFUSED[number].check()
 
 
+def test_the_last_batch_is_one_that_exists() -> None:
+    life = built(restore={"batch": 3})()
+    life.project.begin("run", ["orders"])
+    assert life.project.materialize(life.project.node("orders")).startswith("REBUILD batches 1-3: ")
+
+
 @pytest.mark.parametrize("name", ["mysql_composite_key", "oracle", "mysql_history", "iceberg_mysql"])
 def test_a_restore_is_a_rebuild_with_an_earlier_cut(name: str) -> None:
     """Every statement is that of a full refresh, but for the last batch."""

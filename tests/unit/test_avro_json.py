@@ -304,6 +304,19 @@ def test_every_codec_is_read(codec):
     assert list(json_records(avro(of_one_field("string"), {"x": "SHOP.A"}, codec=codec))) == ['{"x":"SHOP.A"}']
 
 
+@pytest.mark.parametrize(
+    "schema", [of_one_field("string"), record("e", x="string", next=["null", "e"])], ids=["C", "Python"]
+)
+def test_a_damaged_block_of_snappy_is_refused_and_no_value_is_changed(schema: Any):
+    content = avro(schema, *({"x": f"SHOP.A{number}", "next": None} for number in range(40)), codec="snappy")
+    assert len(list(json_records(content))) == 40
+    for place in range(content.index(b"SHOP.A"), len(content) - 16):
+        damaged = bytearray(content)
+        damaged[place] ^= 4
+        with pytest.raises(AvroError):
+            list(json_records(bytes(damaged)))
+
+
 def test_a_codec_without_its_library_is_no_torn_file(monkeypatch: pytest.MonkeyPatch):
     """Torn files may be left out, on request; of this one all records would be lost."""
 

@@ -175,6 +175,15 @@ def test_an_empty_side_and_unread_rows_prove_nothing():
     assert allowed.state == "equal"
 
 
+def test_rows_of_the_source_are_compared_whatever_the_model_has_or_lacks():
+    for sides in ((12, 9), (9, 12)):
+        result = proven()
+        sums = [Bucket(rows, rows, rows) for rows in sides]
+        result.found = Comparison((sums[0], sums[1]), 4, 1, [Row("=1", "0"), Row("=2", "0")], ["=1"], ["=3"])
+        totals = result.totals()
+        assert (totals["compared"], totals["matched"]) == (sides[0] - 1, sides[0] - 1)
+
+
 def test_a_column_without_a_canonical_form_is_never_equal():
     result = proven()
     result.plan.unprovable["doc"] = "the column doc is jsonb at the source: JSON has no canonical form"  # type: ignore[index]

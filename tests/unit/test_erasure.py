@@ -353,6 +353,7 @@ def test_only_entries_of_earlier_versions_of_a_log_are_deleted():
     log = [
         "00000000000000000003.json", ".00000000000000000003.json.crc", "00000000000000000003.crc",
         "00000000000000000002.checkpoint.parquet", "00000000000000000001.00000000000000000003.compacted.json",
+        "00000000000000000001.00000000000000000004.compacted.json",
     ]  # fmt: skip
     kept = [
         "00000000000000000004.json", "00000000000000000004.checkpoint.parquet", "_last_checkpoint",

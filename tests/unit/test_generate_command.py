@@ -347,6 +347,13 @@ def test_yaml_that_cannot_be_added_to_is_left_alone_and_said(run: Run, case: str
     assert run("--check")[0] == 1
 
 
+def test_yaml_is_written_before_its_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+    monkeypatch.setattr(written_files, "_replace", lambda path, content: written.append(path.name))
+    written_files.write({tmp_path / name: "x" for name in ("a.sql", "b.yml", "c.sql", "z.yml")})
+    assert written == ["b.yml", "z.yml", "a.sql", "c.sql"]
+
+
 def test_a_file_is_whole_at_every_moment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     run()
     link = Path("models/shop/customers.yml")

@@ -10,7 +10,7 @@ import itertools
 import json
 import random
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -63,6 +63,7 @@ class Model:
     ledger: tuple[int, int] | None = None  # the last batch, and the largest batch of the base table then
     built_as: Reader | None = None  # as the model was declared when it was built
     quarantine: frozenset[Record] = frozenset()
+    retried: int = 0  # the mark of the base table
 
     @property
     def base(self) -> frozenset[int]:
@@ -115,7 +116,7 @@ class Model:
         bad = Counter(row.batch for row in rows if row in self.quarantine)
         account = Account(*self.ledger, max(self.base, default=0), quarantined=tuple(sorted(bad.items())))
         waiting = [r.batch for r in rows if r.object in self.reader.objects and r.batch > account.applied]
-        return replace(account, waits_for=min(waiting, default=None))
+        return replace(account, waits_for=min(waiting, default=None), retried=self.retried)
 
 
 def reader(name: str, *objects: str, ledger: str = LEDGERS[0], materialized: str = "current_state") -> Reader:
@@ -307,6 +308,7 @@ class World(Tables):
         self.purges: list[tuple[str, str, str, int, str]] = []
         self.copies: dict[str, tuple[frozenset[int], int]] = {}
         self.declared: dict[str, Reader] = {}  # as the model was when it was copied
+        self.marks: dict[str, int] = defaultdict(int)  # that of the base table when it was copied
         self.fails: str | None = None  # what raises
         self.asked = self.written = 0
         self.meets: Callable[[int], None] = lambda asked: None
@@ -370,7 +372,8 @@ class World(Tables):
         self._asks()
         if str(copy) not in self.copies:
             return None
-        return self.copies[str(copy)][1] if self.declared[str(copy)] == self.built(base).built_as else 0
+        model, copied = self.built(base), self.declared[str(copy)]
+        return self.copies[str(copy)][1] if copied == model.built_as and self.marks[str(copy)] == model.retried else 0
 
     def built(self, base: TableName) -> Model:
         (model,) = (m for m in self.models if f"{m.reader.relation}__base" == str(base))
@@ -385,7 +388,7 @@ class World(Tables):
     def copy(self, base: TableName, copy: TableName) -> int:
         model = self.built(base)
         assert model.built_as
-        self.declared[str(copy)] = model.built_as
+        self.declared[str(copy)], self.marks[str(copy)] = model.built_as, model.retried
         self._writes(lambda: self.copies.update({str(copy): (model.base, 0)}))
         return max(self.copies[str(copy)][0], default=0)
 
@@ -615,6 +618,43 @@ def test_a_model_that_registers_and_is_built_while_the_copies_are_made_has_a_cop
     assert faults > 3
 
 
+def test_what_a_retry_applies_while_the_copies_are_made_is_in_the_copy_or_nothing_goes():
+    faults, retried = 0, -2  # what the retry applies of batch 2
+    for place in range(1, 40):
+        world = World()
+        model = world.models[0]
+
+        def meets(asked: int, world: World = world, model: Model = model, place: int = place) -> None:
+            # Marks of a purge refuse a retry: `refuse_purge_meanwhile`.
+            if asked == place and not world.marked("orders"):
+                model.versions.append(model.base | {retried})
+                model.retried += 1
+
+        world.meets = meets
+        try:
+            purge(world)
+        except Fault as problem:
+            assert "has changed since this command began" in str(problem)
+            faults += 1
+        world.meets = lambda asked: None
+        purge(world)
+        assert world.count(["orders"], 3) == 0
+        assert (retried in world.copies[f"{model.reader.relation}__snapshot"][0]) == (retried in model.base)
+    assert faults > 1
+
+
+def test_a_copy_of_a_purge_that_failed_is_made_again_after_a_retry():
+    world = World()
+    world.fails = "delete"
+    with pytest.raises(PermissionError):
+        purge(world)
+    world.fails, model = None, world.models[0]
+    model.versions.append(model.base | {-2})
+    model.retried = 1
+    purge(world)
+    assert -2 in world.copies[f"{model.reader.relation}__snapshot"][0]
+
+
 @pytest.mark.parametrize("what", ["delete", "write_purge"])
 def test_what_fails_leaves_no_mark_and_raises_what_it_was(what: str):
     world = World()
@@ -727,6 +767,8 @@ def test_a_copy_counts_only_with_the_declarations_of_the_base_table(tables: Any)
     assert copied(base_snapshot="7", declaration="now") == 7
     assert copied(base_snapshot="7", declaration="before") == copied(base_snapshot="7") == 0
     assert copied(base_snapshot="", declaration="now") == 0
+    assert copied(base_snapshot="7", declaration="now", retried="") == 7
+    assert copied(base_snapshot="7", declaration="now", retried="3") == 0
     assert copied(base_snapshot="7", declaration="now", declared_in="42 3") == 7
     assert copied(base_snapshot="7", declaration="now", declared_in="41 3") == 0, "set back"
     with pytest.raises(UsageError, match=r"shop\.orders__snapshot exists, and this job has not made it: rename it"):
@@ -802,8 +844,8 @@ def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
 ):
     built = {name: {"reconcile.declaration": json.dumps({"staging": declared_staging(of)})}
              for name, of in (("base", "lake.changes"), ("moved", "lake.others"))}  # fmt: skip
-    built["base"]["reconcile.retried"] = built["moved"]["reconcile.retried"] = "2"
-    built["retried"] = built["base"] | {"reconcile.retried": "2 17"}
+    built["base"]["reconcile.retried"] = built["moved"]["reconcile.retried"] = "2 5"
+    built["retried"] = built["base"] | {"reconcile.retried": "3 17"}
     built["restored"] = built["base"] | {"reconcile.retried": "1"}
     built["quarantine"] = {"reconcile.retried": "2 5"}
     built["set back"] = built["base"] | {"reconcile.declared_in": "41 3"}

@@ -10,7 +10,7 @@ from fake_spanner import COLUMN_TYPES, RECORD, chunks, cuts, encoded, list_of, s
 from google.cloud.spanner_v1 import types as T
 from google.protobuf.struct_pb2 import Struct, Value
 from reconcile_jobs.process.errors import UsageError
-from reconcile_jobs.spanner import stream_decoder
+from reconcile_jobs.spanner import stream_decoder, windows
 from reconcile_jobs.spanner.stream_decoder import (
     ChildPartitions,
     DataChange,
@@ -416,3 +416,16 @@ def test_timestamps_of_different_lengths_are_put_in_order():
     ]
     assert sorted(reversed(texts), key=sort_key) == texts
     assert zulu("2026-05-01T09:00:00.10+00:00") == "2026-05-01T09:00:00.10Z"
+
+
+def test_records_of_one_moment_are_known_when_a_query_brings_them_again() -> None:
+    """A query that is made again begins at the last moment of which something was seen."""
+    nobody: Any = None
+    partition = windows._Partition(nobody, nobody, None, "2026-11-21T11:33:12Z", "2026-11-21T11:34:12Z")
+    early, late = sort_key("2026-11-21T11:33:13.000000001Z"), sort_key("2026-11-21T11:33:13.000000002Z")
+    first, *same = (
+        DataChange("t", "{}", moment, ("x", place)) for moment, place in ((early, "1"), (late, "1"), (late, "2"))
+    )
+    assert [partition._is_new(record) for record in (first, *same)] == [True] * 3
+    assert [partition._is_new(record) for record in (first, *same)] == [False] * 3
+    assert not partition._is_new(Heartbeat(late)) and [partition._is_new(record) for record in same] == [False] * 2

@@ -45,6 +45,7 @@ class Account:
     `quarantined`: the batches of which staging still has records that the model has quarantined, in order, each with
     how many. `problem`: why the account says nothing about the batches that staging has, None if it does.
     `appended_at`: when the last batch of the ledger was appended, in microseconds; None if the ledger does not say.
+    `retried`: the number of the last marked range of the base table, see `marked_range` in retry_of_quarantine.sql.
     """
 
     ledger_batch: int
@@ -54,6 +55,7 @@ class Account:
     quarantined: tuple[tuple[int, int], ...] = ()
     problem: str | None = None
     appended_at: int | None = None
+    retried: int = 0
 
     @property
     def applied(self) -> int:

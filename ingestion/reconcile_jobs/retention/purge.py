@@ -208,8 +208,11 @@ class Purge:
                     "run the same command again when the other one has ended."
                 )
             smaller = now.batch < plan.batch or not begun.marks.keys() <= now.objects.keys()
+            # The copy lacks a range that a model has marked since. The next one is refused by the marks.
+            retried = {of: account.retried for of, account in plan.accounts.items()}
+            lacking = any(retried.get(of) != account.retried for of, account in now.accounts.items())
             # A model that has registered and run since the plan has neither a copy nor, perhaps, a mark in its ledger.
-            if smaller or set(now.readers) != set(plan.readers):
+            if smaller or lacking or set(now.readers) != set(plan.readers):
                 self._end(begun)
                 raise Fault(
                     f"What may be purged of {self._staging} has changed since this command began, and this command has "

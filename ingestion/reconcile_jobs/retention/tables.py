@@ -42,7 +42,7 @@ _COPIED_FROM = "reconcile.copied_from"
 _DECLARATION = "reconcile.declaration"
 # Of a base table: with which columns it was built, see macros/model/columns_as_built.sql.
 _COLUMNS = "reconcile.columns"
-# Of a base table: see macros/materializations/retry_of_quarantine.sql (`_begun_retry`).
+# Of a base table and of its copy: see macros/materializations/retry_of_quarantine.sql (`_begun_retry`).
 _RETRIED = "reconcile.retried"
 # Of a base table of Iceberg: see macros/materializations/declared_in.sql.
 DECLARED_IN = "reconcile.declared_in"
@@ -220,8 +220,9 @@ class Tables:
                 missing = {"base": base, "quarantine": quarantine}
                 why = [f"its {of} table {table} is not in this session" for of, table in missing.items()
                        if not self.has(table)]  # fmt: skip
+                of_base = {} if why else format_of(self._spark, base.catalog).properties(self._spark, base.sql)
                 if not why:
-                    why += self._of_others(reader, base, objects.get(reader.relation), row.ledger_retried)
+                    why += self._of_others(reader, base, of_base, objects.get(reader.relation), row.ledger_retried)
                 why += self._of_deletes(reader, row.ledger_deletes_batch) if not why else []
                 if why:
                     found.append((reader, Account(0, 0, 0, problem=why[0])))
@@ -231,6 +232,7 @@ class Tables:
                 account = Account(
                     row.ledger_batch, row.ledger_base_batch, base_batch,
                     quarantined=held, appended_at=row.last_appended_at,
+                    retried=_number_of_retry(of_base.get(_RETRIED) or ""),
                 )  # fmt: skip
                 found.append((reader, account))
         return self._with_staging(found, purged)
@@ -259,21 +261,24 @@ class Tables:
             with_staging.append((reader, replace(account, waits_for=waits_for.get(reader), problem=problem)))
         return with_staging
 
-    def _of_others(self, reader: Reader, base: TableName, objects: str | None, ledger_retried: int) -> list[str]:
+    def _of_others(
+        self, reader: Reader, base: TableName, of_base: Mapping[str, str], objects: str | None, ledger_retried: int
+    ) -> list[str]:
         """Return why a model has applied other records than those that it reads now: it was not rebuilt since.
 
         Or a retry of its quarantine, or a rebuild, has not ended, or the base table was restored to before it: the base
         table lacks what is no longer quarantined. See `_begun_retry` in retry_of_quarantine.sql.
         `objects`: those of its last row in the ledger. The next run of such a model is refused until it is rebuilt.
+        `of_base`: the properties of the base table.
         `ledger_retried`: the greatest number of a mark, by the ledger.
         """
         table_format = format_of(self._spark, base.catalog)
-        of_base = table_format.properties(self._spark, base.sql)
         retried = of_base.get(_RETRIED) or ""
         quarantine = beside(named(reader.relation), "quarantine")
         of_quarantine = table_format.properties(self._spark, quarantine.sql)
         later = max(_number_of_retry(of_quarantine.get(_RETRIED) or ""), ledger_retried)
-        if " " in retried or later > _number_of_retry(retried):
+        is_under_way = " " in retried and _number_of_retry(retried) > ledger_retried
+        if is_under_way or later > _number_of_retry(retried):
             return ["a retry of its quarantine has not ended, or its base table was restored; run the model"]
         if table_format.was_set_back_before(self._spark, base.sql, of_base.get(DECLARED_IN) or ""):
             return ["its base table was set back to before it took its declaration; rebuild it"]
@@ -346,9 +351,9 @@ class Tables:
     def copied_batch(self, base: TableName, copy: TableName) -> int | None:
         """Return the batch that a copy of a base table has; None if there is no such table.
 
-        It is 0 if the copy is not finished, was set back on Iceberg since, or was made while the model had other
-        declarations: another staging table has other batch numbers. Raises UsageError for a table that is no copy of
-        this job, and for a view.
+        It is 0 if the copy is not finished, was set back on Iceberg since, lacks a range that the base table has marked
+        (see `marked_range` in retry_of_quarantine.sql), or was made while the model had other declarations: another
+        staging table has other batch numbers. Raises UsageError for a table that is no copy of this job and for a view.
         """
         if not self.has(copy):
             return None
@@ -362,7 +367,7 @@ class Tables:
                 "can have this name. Nothing was purged."
             )
         of_base = format_of(self._spark, base.catalog).properties(self._spark, base.sql)
-        if of_copy.get(_DECLARATION) != of_base.get(_DECLARATION):
+        if any((of_copy.get(note) or "") != (of_base.get(note) or "") for note in (_DECLARATION, _RETRIED)):
             return 0
         return (
             0
@@ -390,8 +395,9 @@ class Tables:
     def copy(self, base: TableName, copy: TableName) -> int:
         """Copy a base table, in one commit, as a copy that is not finished; return the largest batch of its rows."""
         table_format, schema = format_of(self._spark, copy.catalog), self._spark.table(base.sql).schema
-        properties = {_BASE_SNAPSHOT: ""}
         of_base = format_of(self._spark, base.catalog).properties(self._spark, base.sql)
+        # A table of Iceberg that is replaced keeps its properties.
+        properties = {_BASE_SNAPSHOT: "", _RETRIED: of_base.get(_RETRIED) or ""}
         if declaration := of_base.get(_DECLARATION):
             properties[_DECLARATION] = declaration
         if version := table_format.staging_properties.get("format-version"):

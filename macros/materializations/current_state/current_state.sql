@@ -24,7 +24,8 @@
             reconcile.get_cache_rows_statements(relations, form.keyless, form.unique_key, range)) -%}
       {%- set counts = reconcile.one_row(reconcile.counts_with_keyless_deletes(relations, form, range)) -%}
       {%- do reconcile.run_statements(
-            reconcile.get_keyless_delete_statements(relations, settings, range, keyless_count)) -%}
+            reconcile.get_keyless_delete_statements(
+                  relations, settings, range, keyless_count, reconcile.deletes_are_unchanged(relations, form.keyless, range))) -%}
     {%- else -%}
       {%- set counts = reconcile.one_row(
             reconcile.column_counts(relations.changes_cache, relations.fold_cache, range.delivered)

@@ -18,7 +18,8 @@
     {%- set messages = reconcile.record_messages(relations, settings, range, parsed, counts) -%}
     {%- if reconcile.has_keyless_deletes(form.keyless, settings.built, keyless_count) -%}
       {%- do reconcile.run_statements(
-            reconcile.get_keyless_delete_statements(relations, settings, range, keyless_count)) -%}
+            reconcile.get_keyless_delete_statements(
+                  relations, settings, range, keyless_count, reconcile.deletes_are_unchanged(relations, form.keyless, range))) -%}
     {%- endif -%}
     {%- do reconcile.write_range(relations, settings, range, counts,
           reconcile.rebuilt_versions(relations, form, range, run.columns) if range.kind == 'rebuild'

@@ -311,6 +311,8 @@ on incoming._range = known._range and incoming._change_sequence = known._change_
 when matched and struct(incoming._change_time, incoming._change_id) < struct(known._change_time, known._change_id) then update set _change_time = incoming._change_time, _change_id = incoming._change_id
 when not matched then insert *;
 
+select max(_change_batch) from `demo`.`orders__range_deletes`;
+
 insert into `demo`.`orders__quarantine`
 replace where _change_batch between 4 and 5
 select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
@@ -361,7 +363,7 @@ from `lake`.`shop_changes`
 where object = '#cut' and batch = 5) as watermark,
     5 as base_batch,
     cast(null as bigint) as retried,
-    (select coalesce(max(_change_batch), 0) from `demo`.`orders__range_deletes`) as deletes_batch,
+    0 as deletes_batch,
     <seconds> as seconds,
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at,

@@ -15,6 +15,23 @@ group by object;
 
 show tblproperties `lake`.`shop_changes`;
 
+select
+    coalesce(max(last_batch), 0) as ledger_batch,
+    coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+    coalesce(max(place.entry), 0) as entry,
+    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+    coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+    coalesce(max(retried), 0) as ledger_retried
+from (
+    select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+    from (
+        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        from `demo`.`reconcile_ledger`
+        where relation = 'demo.orders'
+    )
+)
+where rebuilt is null or place >= rebuilt;
+
 select coalesce(sum(case source
     when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).entries), 1)
     else 1
@@ -275,6 +292,8 @@ from (
     )
 );
 
+select max(_change_batch) from `demo`.`orders__range_deletes`;
+
 alter table `demo`.`orders__base` set tblproperties (
     'reconcile.retried' = '1 1'
 );
@@ -296,7 +315,7 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
-    'reconcile.retried' = '1',
+    'reconcile.retried' = '1 1',
     'reconcile.kept_deletes' = '',
     'reconcile.declaration' = '{"columns": "6dd5f7d8523bb887922b92faca4ce7bd", "range_deletes": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "da5bb7311bdc2b9d13ac1db61ad86b75", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "9a42ae1b144e1f3ab08bc208a0190a8c"}',
     'reconcile.columns' = '5b7b226e616d65223a2022726f775f6b6579222c202274797065223a202262696e617279227d2c207b226e616d65223a202266616d696c79222c202274797065223a2022737472696e67227d2c207b226e616d65223a20227175616c6966696572222c202274797065223a202262696e617279227d2c207b226e616d65223a202263656c6c5f74696d65222c202274797065223a202274696d657374616d70227d2c207b226e616d65223a202276616c7565222c202274797065223a202262696e617279227d5d'
@@ -328,7 +347,7 @@ from `lake`.`shop_changes`
 where object = '#cut' and batch = 5) as watermark,
     0 as base_batch,
     1 as retried,
-    (select coalesce(max(_change_batch), 0) from `demo`.`orders__range_deletes`) as deletes_batch,
+    0 as deletes_batch,
     <seconds> as seconds,
     '00000000-0000-0000-0000-000000000000' as invocation_id,
     current_timestamp() as recorded_at,

@@ -13,6 +13,23 @@ group by object;
 
 show tblproperties `lake`.`shop_changes`;
 
+select
+    coalesce(max(last_batch), 0) as ledger_batch,
+    coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+    coalesce(max(place.entry), 0) as entry,
+    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+    coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+    coalesce(max(retried), 0) as ledger_retried
+from (
+    select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+    from (
+        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        from `demo`.`reconcile_ledger`
+        where relation = 'demo.orders'
+    )
+)
+where rebuilt is null or place >= rebuilt;
+
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 5;
 
 select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
@@ -256,7 +273,7 @@ tblproperties (
     'write.delete.mode' = 'merge-on-read',
     'write.merge.isolation-level' = 'serializable',
     'write.metadata.metrics.column._change_sequence' = 'full',
-    'reconcile.retried' = '1',
+    'reconcile.retried' = '1 1',
     'reconcile.declaration' = '{"columns": "01a0b3f342ab4c272a5badfee01810aa", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "beaaebc91044f0269a8e7ec8ac42d299", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "b2f6a3b25d2b5c8ad1ce163558e81247"}',
     'reconcile.columns' = '5b7b226e616d65223a20226f726465725f6964222c202274797065223a2022626967696e74227d2c207b226e616d65223a20226c696e65222c202274797065223a2022696e74227d2c207b226e616d65223a202270726f64756374222c202274797065223a20227661726368617228323029227d2c207b226e616d65223a20227175616e74697479222c202274797065223a2022736d616c6c696e74227d5d'
 )

@@ -15,6 +15,23 @@ group by object;
 
 show tblproperties `lake`.`shop_changes`;
 
+select
+    coalesce(max(last_batch), 0) as ledger_batch,
+    coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+    coalesce(max(place.entry), 0) as entry,
+    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+    coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+    coalesce(max(retried), 0) as ledger_retried
+from (
+    select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+    from (
+        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        from `demo`.`reconcile_ledger`
+        where relation = 'demo.orders'
+    )
+)
+where rebuilt is null or place >= rebuilt;
+
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 5;
 
 select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
@@ -518,6 +535,8 @@ from (
     )
 );
 
+select max(_change_batch) from `demo`.`orders__row_deletes`;
+
 alter table `demo`.`orders__base` set tblproperties (
     'reconcile.retried' = '1 1'
 );
@@ -550,7 +569,7 @@ tblproperties (
     'write.delete.mode' = 'merge-on-read',
     'write.merge.isolation-level' = 'serializable',
     'write.metadata.metrics.column._change_sequence' = 'full',
-    'reconcile.retried' = '1',
+    'reconcile.retried' = '1 1',
     'reconcile.kept_deletes' = '',
     'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "row_ids": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "4fa18fe739afb5876174d9471824d038", "staging": "add1835c146bd9198e342164475daf7f", "transactions": "c81e728d9d4c2f636f067f89cc14862c", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
     'reconcile.columns' = '5b7b226e616d65223a20226964222c202274797065223a2022626967696e74227d2c207b226e616d65223a2022737461747573222c202274797065223a2022737472696e67227d2c207b226e616d65223a2022746f74616c222c202274797065223a2022646563696d616c2833382c313029227d2c207b226e616d65223a2022706c616365645f6174222c202274797065223a202274696d657374616d70227d2c207b226e616d65223a2022726174696f222c202274797065223a2022646f75626c65227d5d'
@@ -600,7 +619,7 @@ using (
         cast(null as timestamp) as watermark,
         0 as base_batch,
         1 as retried,
-        (select coalesce(max(_change_batch), 0) from `demo`.`orders__row_deletes`) as deletes_batch,
+        0 as deletes_batch,
         <seconds> as seconds,
         '00000000-0000-0000-0000-000000000000' as invocation_id,
         current_timestamp() as recorded_at,

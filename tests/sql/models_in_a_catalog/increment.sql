@@ -622,6 +622,8 @@ when matched and struct(incoming._change_time, incoming._change_id) < struct(kno
 when matched and known._change_transaction is null and incoming._change_transaction is not null then update set _change_transaction = incoming._change_transaction
 when not matched then insert *;
 
+select max(_change_batch) from `ice`.`demo`.`orders__row_deletes`;
+
 insert into `ice`.`demo`.`orders__quarantine`
 replace where _change_batch between 4 and 5
 select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
@@ -688,7 +690,7 @@ using (
         cast(null as timestamp) as watermark,
         5 as base_batch,
         cast(null as bigint) as retried,
-        (select coalesce(max(_change_batch), 0) from `ice`.`demo`.`orders__row_deletes`) as deletes_batch,
+        0 as deletes_batch,
         <seconds> as seconds,
         '00000000-0000-0000-0000-000000000000' as invocation_id,
         current_timestamp() as recorded_at,

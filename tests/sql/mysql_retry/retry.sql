@@ -201,6 +201,8 @@ from reconcile_notes_da2f7fd25744
 group by kind, name, is_declared
 order by kind, name;
 
+show tblproperties `lake`.`shop_changes`;
+
 alter table `demo`.`orders__quarantine` set tblproperties (
     'reconcile.retried' = '1 2'
 );
@@ -377,12 +379,6 @@ from (
     where rebuilt is null or place >= rebuilt
 ) as account
 where if(account.ledger_batch = 3 and account.entry = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'));
-
-show tblproperties `demo`.`orders__base`;
-
-alter table `demo`.`orders__base` set tblproperties (
-    'reconcile.retried' = '1'
-);
 
 drop view if exists reconcile_notes_da2f7fd25744;
 

@@ -7,8 +7,6 @@ show tblproperties `lake`.`shop_changes`;
 
 show tblproperties `lake`.`orders_kept`;
 
-select max(_change_batch) from `lake`.`orders_kept` where _change_batch >= 0;
-
 select max(_change_batch) from `lake`.`orders_kept`;
 
 select base_batch
@@ -22,6 +20,8 @@ from (
 )
 order by is_own desc, base_batch
 limit 1;
+
+select object, max(batch) as batch from `lake`.`shop_changes` where object = 'shop.orders' and batch <= 2 group by object order by object limit 1;
 
 select
     count_if(_change_error is null) as readable,

@@ -13,6 +13,23 @@ group by object;
 
 show tblproperties `lake`.`shop_changes`;
 
+select
+    coalesce(max(last_batch), 0) as ledger_batch,
+    coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+    coalesce(max(place.entry), 0) as entry,
+    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+    coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+    coalesce(max(retried), 0) as ledger_retried
+from (
+    select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+    from (
+        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        from `demo`.`reconcile_ledger`
+        where relation = 'demo.orders'
+    )
+)
+where rebuilt is null or place >= rebuilt;
+
 select coalesce(sum(case source
     when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), 1)
     else 1
@@ -315,7 +332,7 @@ using delta
 
 tblproperties (
     'delta.enableDeletionVectors' = 'true',
-    'reconcile.retried' = '1',
+    'reconcile.retried' = '1 1',
     'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "partial_records": "b326b5062b2f0e69046810717534cb09", "sequence": "c4ca4238a0b923820dcc509a6f75849b", "sources": "3346acacd7203d5e3e9803e7acb94a42", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
     'reconcile.columns' = '5b7b226e616d65223a20226964222c202274797065223a2022626967696e74227d2c207b226e616d65223a2022737461747573222c202274797065223a2022737472696e67227d2c207b226e616d65223a2022746f74616c222c202274797065223a2022646563696d616c2833382c313029227d2c207b226e616d65223a2022706c616365645f6174222c202274797065223a202274696d657374616d70227d2c207b226e616d65223a2022726174696f222c202274797065223a2022646f75626c65227d5d'
 )

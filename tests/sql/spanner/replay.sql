@@ -86,6 +86,12 @@ from (
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
 
+select count(*) as records, min(stored._change_batch) as batch
+from `demo`.`orders__base` as stored
+left anti join reconcile_changes_da2f7fd25744 as staged
+    on staged.`id` = stored.`id`
+where stored._change_batch between 4 and 5;
+
 select
     count_if(_change_error is null) as readable,
     count(_change_macro) as of_other_source,

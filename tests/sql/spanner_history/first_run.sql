@@ -5,6 +5,23 @@ group by object;
 
 show tblproperties `lake`.`shop_changes`;
 
+select
+    coalesce(max(last_batch), 0) as ledger_batch,
+    coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+    coalesce(max(place.entry), 0) as entry,
+    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+    coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+    coalesce(max(retried), 0) as ledger_retried
+from (
+    select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+    from (
+        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        from `demo`.`reconcile_ledger`
+        where relation = 'demo.orders'
+    )
+)
+where rebuilt is null or place >= rebuilt;
+
 select coalesce(sum(case source
     when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), 1)
     else 1
