@@ -24,9 +24,11 @@
   {{ return({'snapshot': snapshot, 'oldest': of_range[0], 'first': [begun, first] | min}) }}
 {%- endmacro %}
 
-{#- The snapshot that a base table has applied, as its property says it: its place, and its id. -#}
+{#- The snapshot that a base table has applied, as its property says it: its place, and its id; and a digest of the ids
+    of earlier ones that count, too. -#}
 {%- macro name_of_applied(snapshot) -%}
-  {{ return(snapshot.place ~ ' ' ~ snapshot.snapshot) }}
+  {%- set earlier = reconcile.snapshots_in_order(snapshot)[:-1] | map(attribute='snapshot') | list -%}
+  {{ return(snapshot.place ~ ' ' ~ snapshot.snapshot ~ (' ' ~ local_md5(earlier | join(' ')) if earlier else '')) }}
 {%- endmacro %}
 
 {#- The order of a base table's rows depends on the newest snapshot that it has applied. Staging may have lost that one,
@@ -37,13 +39,17 @@
 {%- macro refuse_lost_snapshot(relations, inputs, of_base, newest, first) -%}
   {%- set of_base = (of_base or '0') | string -%}
   {%- set applied, staged = of_base.split(' ')[0] | int(0), newest.place if newest else 0 -%}
+  {%- set known = reconcile.snapshots_in_order(newest) | selectattr('place', 'le', applied) | list -%}
+  {%- set is_history = config.get('materialized') == 'history' -%}
   {%- if flags.EMPTY -%}{{ return(none) }}{%- endif -%}
   {%- if applied > staged -%}
     {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has applied snapshot ' ~ applied ~ ' beside the log, and ' ~ reconcile.ledger_name(inputs.relations[0]) ~ ' has '
           ~ (staged or 'none') ~ '; restore the staging table, or rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
-  {%- elif applied == staged and ' ' in of_base and of_base != reconcile.name_of_applied(newest) -%}
-    {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has applied another snapshot ' ~ applied ~ ' beside the log than the one in batch ' ~ newest.batch ~ ' of '
-          ~ reconcile.ledger_name(inputs.relations[0]) ~ ', which was staged after that one was taken back; rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
+  {%- elif known and of_base not in [applied | string, reconcile.name_of_applied(dict(known[-1], earlier=known[:-1]))] or applied and is_history and not known -%}
+    {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has applied '
+          ~ ('other snapshots up to ' ~ applied ~ ' beside the log than those of ' ~ reconcile.ledger_name(inputs.relations[0]) ~ ', of which one was taken back or staged since' if is_history
+             else 'another snapshot ' ~ applied ~ ' beside the log than the one in batch ' ~ newest.batch ~ ' of ' ~ reconcile.ledger_name(inputs.relations[0]) ~ ', which was staged after that one was taken back')
+          ~ '; rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
   {%- elif applied < staged and newest.batch < first -%}
     {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has batch ' ~ newest.batch ~ ' without the snapshot in it, as an earlier version of this package applied it; rebuild with `'
           ~ reconcile._rebuild_command() ~ '`']) -%}

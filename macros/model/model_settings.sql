@@ -76,7 +76,7 @@
   {%- endif -%}
   {%- set snapshot = reconcile.snapshot_of_log(inputs.relations[0], inputs.objects) if inputs.objects and inputs.relations | length == 1 else none -%}
   {%- for one in reconcile.snapshots_in_order(snapshot) -%}
-    {%- do complaints.extend(reconcile.complaints_of_snapshot(one, form, inputs, as_of)) -%}
+    {%- do complaints.extend(reconcile.complaints_of_snapshot(one, form, inputs, as_of, not loop.last)) -%}
   {%- endfor -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {%- set known = built.columns if not as_of and not reconcile.is_made_anew() else none -%}

@@ -65,7 +65,7 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
 {#- The snapshots that count for the model, a list in their order. `snapshot`: the newest one, none if there is none. Of
     a current row only the newest one counts. -#}
 {%- macro snapshots_in_order(snapshot) -%}
-  {{ return([] if not snapshot else (snapshot.earlier if config.get('materialized') == 'history' else []) + [snapshot]) }}
+  {{ return([] if not snapshot else ((snapshot.earlier or []) if config.get('materialized') == 'history' else []) + [snapshot]) }}
 {%- endmacro %}
 
 {#- The kind of the positions at which a model takes snapshots beside its log; none if it takes none. `properties`: what
@@ -103,9 +103,11 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
 {%- endmacro %}
 
 {#- What is wrong with a snapshot that stands beside the log of a model: a list of sentences.
-    `form`, `inputs` and `as_of`: those of the model, as `model_settings` has them. -#}
-{%- macro complaints_of_snapshot(snapshot, form, inputs, as_of) -%}
+    `form`, `inputs` and `as_of`: those of the model, as `model_settings` has them. `is_earlier`: a newer one was staged
+    since, so that only a history counts it. -#}
+{%- macro complaints_of_snapshot(snapshot, form, inputs, as_of, is_earlier=false) -%}
   {%- set complaints = [] -%}
+  {%- set cure_of_earlier = 'a history counts all snapshots, also those before the newest: take this one back, as docs/repair.md says, and rebuild the model' -%}
   {%- set beginning = 'its staging table has a snapshot of ' ~ snapshot.object ~ ' beside the log (batch ' ~ snapshot.batch ~ '), and ' -%}
   {%- set properties = inputs.objects[snapshot.object] -%}
   {%- set kind = reconcile.kind_of_snapshots(properties) -%}
@@ -142,9 +144,9 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
   {%- for column in form.columns -%}
     {%- set type = types.get(column.name | lower) -%}
     {%- if not type -%}
-      {%- do complaints.append(beginning ~ 'the snapshot has no column ' ~ column.name ~ ', which the model declares; take a snapshot with it, and stage that') -%}
+      {%- do complaints.append(beginning ~ 'the snapshot has no column ' ~ column.name ~ ', which the model declares; ' ~ (cure_of_earlier if is_earlier else 'take a snapshot with it, and stage that')) -%}
     {%- elif not reconcile._is_same_type(type, column.type.ddl) -%}
-      {%- do complaints.append(beginning ~ 'column ' ~ column.name ~ ' is ' ~ type ~ ' in the snapshot and ' ~ column.type.ddl ~ ' in the model, which loses digits or does not fit; take a snapshot with that type (--columns), and stage it') -%}
+      {%- do complaints.append(beginning ~ 'column ' ~ column.name ~ ' is ' ~ type ~ ' in the snapshot and ' ~ column.type.ddl ~ ' in the model, which loses digits or does not fit; ' ~ (cure_of_earlier if is_earlier else 'take a snapshot with that type (--columns), and stage it')) -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(complaints) }}

@@ -6,6 +6,7 @@ import base64
 import itertools
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,11 +15,12 @@ import pytest
 from datastream import READ_METHODS, Staged, event
 from memory import Memory
 from mortal_memory import MortalMemory
-from plain_dbt import CompilerError
+from plain_dbt import CompilerError, PlainProject
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from shop import different, records
 from snapshot_model import UNCERTAINTY, Backfill, BinaryLog, Change, Database, Record, Snapshot, Version, fold, versions
+from true_versions import Told, micros, replayed, shown, told_of
 from truth import CAPTURE, DELIVERIES, _parsed, counted, declared, true_rows
 from truth import COLUMNS as COLUMNS_OF_CAPTURE
 from truth import KEYS as KEYS_OF_CAPTURE
@@ -98,6 +100,12 @@ class Things:
         rows = (rows.where("not _deleted") if model.endswith("__base") else rows).collect()
         found = {row.id: row.name for row in rows}
         assert len(found) == len(rows), "a key is there twice"
+        return found
+
+    def versions(self) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = {}
+        for row in self.memory.table(f"{self.schema}.things").orderBy("id", "_change_sequence").collect():
+            found.setdefault(row.id, []).append(row.name + ("" if row.is_current else " ended"))
         return found
 
     def balances(self) -> bool:
@@ -198,17 +206,11 @@ def test_a_history_shows_what_a_snapshot_knows_and_the_log_lost(memory: Memory) 
     things.append(change(1, "a", 1, 1), change(2, "b", 2, 1), change(3, "c", 3, 1), change(5, "e", 4, 9), hours=-0.5)
     things.run()
 
-    def shown() -> dict[int, list[str]]:
-        found: dict[int, list[str]] = {}
-        for row in memory.table(f"{things.schema}.things").orderBy("id", "_change_sequence").collect():
-            found.setdefault(row.id, []).append(row.name + ("" if row.is_current else " ended"))
-        return found
-
     # Transaction 9 was open: its change lies before the snapshot in the log, and is not in it.
     things.append(*things.snapshot({1: "a", 2: "B", 4: "d", 5: "old"}, "9:12:9"))
     assert things.run().endswith("; repaired at pg_snapshot 9:12:9: 2 inserted, 1 updated, 1 deleted")
     repaired = {1: ["a"], 2: ["b ended", "B"], 3: ["c ended"], 4: ["d"], 5: ["old ended", "e"]}
-    assert shown() == repaired
+    assert things.versions() == repaired
     assert things.account() == {"delivered": 4, "applied": 4, "duplicate": 1, "inserted": 2, "updated": 1, "deleted": 1}
     assert things.balances()
 
@@ -216,7 +218,7 @@ def test_a_history_shows_what_a_snapshot_knows_and_the_log_lost(memory: Memory) 
     things.append(change(2, "B", 5, 2), change(1, "late", 6, 2), change(3, None, 7, 2), hours=1)
     things.run()
     repaired |= {1: ["a ended", "late ended", "a"]}
-    assert shown() == repaired
+    assert things.versions() == repaired
     assert things.account("apply") == {"delivered": 3, "applied": 3, "updated": 2, "deleted": 1}
     assert things.balances()
     assert things.run() == "nothing new"
@@ -226,10 +228,10 @@ def test_a_history_shows_what_a_snapshot_knows_and_the_log_lost(memory: Memory) 
     things.append(change(1, "later", 30, 21), change(2, "b2", 8, 3), hours=2)
     things.run()
     repaired |= {1: ["a ended", "late ended", "a ended", "later"], 2: ["b ended", "B ended", "b2 ended", "B"]}
-    assert shown() == repaired
+    assert things.versions() == repaired
     before = sorted(map(str, memory.rows(f"{things.schema}.things__base")))
     things.run(full_refresh=True)
-    assert shown() == repaired
+    assert things.versions() == repaired
     assert sorted(map(str, memory.rows(f"{things.schema}.things__base"))) == before
     assert things.balances()
 
@@ -247,6 +249,28 @@ def test_a_repair_dies_before_each_statement_and_the_next_one_makes_it_good(spar
             assert things.balances()
 
         assert memory.die_before_each("snapshot beside a log", things.run, check) >= 4, memory.written
+
+
+@pytest.mark.soak
+def test_a_repair_of_a_history_dies_before_each_statement_and_the_next_one_makes_it_good(spark: SparkSession) -> None:
+    """And the range after it: of that the snapshot's rows are removed that tell nothing more."""
+    with MortalMemory(spark) as memory:
+        things = Things(memory, "history_dies", OF_HISTORY)
+        things.append(
+            change(1, "a", 1, 1), change(2, "b", 2, 1), change(3, "c", 3, 1), change(5, "e", 4, 9), hours=-0.5
+        )
+        things.run()
+        things.append(*things.snapshot({1: "a", 2: "B", 4: "d", 5: "old"}, "9:12:9"))
+        expected = {1: ["a"], 2: ["b ended", "B"], 3: ["c ended"], 4: ["d"], 5: ["old ended", "e"]}
+
+        def check() -> None:
+            assert things.versions() == expected
+            assert things.balances()
+
+        assert memory.die_before_each("snapshot beside the log of a history", things.run, check) >= 4, memory.written
+        things.append(change(2, "B", 5, 2), change(1, "late", 6, 2), change(3, None, 7, 2), hours=1)
+        expected |= {1: ["a ended", "late ended", "a"]}
+        assert memory.die_before_each("late changes beside a snapshot", things.run, check) >= 4, memory.written
 
 
 def test_a_snapshot_that_is_equal_writes_nothing(memory: Memory) -> None:
@@ -811,6 +835,39 @@ def test_a_planted_bug_of_mysql_is_found_that_compares_files_and_no_places_withi
     assert rows == [{1: "a"}, {1: "a", 9: "late"}]
 
 
+HISTORY = "macros/materializations/history/records_beside_snapshots.sql"
+HISTORY_BUGS = {
+    "a row of a snapshot stays that tells nothing more": {
+        HISTORY: {"where _change_is_redundant or _change_known_sequence": "where _change_known_sequence"}
+    },
+    "a change that is placed anew stays at its old place, too": {
+        HISTORY: {
+            "where _change_is_redundant or _change_known_sequence <> _change_sequence": "where _change_is_redundant"
+        }
+    },
+    "the rows of earlier snapshots are not read again": {HISTORY: {"{%- if has_earlier -%}": "{%- if false -%}"}},
+    "a key that a snapshot lacks is not deleted": {HISTORY: {"'delete', concat('": "'insert', concat('"}},
+    "only rows that a snapshot has are compared with it": {HISTORY: {"full outer join": "left outer join"}},
+    "every row of a snapshot makes a version": {
+        HISTORY: {"_change_preceding.is_live and {{ reconcile.has": "false and {{ reconcile.has"}
+    },
+    "the newest snapshot alone places changes": {
+        RECORDS: {
+            "{%- set snapshots = reconcile.snapshots_in_order(snapshot) -%}": "{%- set snapshots = [snapshot] -%}"
+        }
+    },
+}
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("bug", HISTORY_BUGS)
+def test_a_planted_bug_of_histories_is_found(memory: Memory, bug: str) -> None:
+    with pytest.raises(Wrong):
+        live_in_history(
+            memory, f"bug_of_history_{list(HISTORY_BUGS).index(bug)}", Lives(60, 3, parts=3), HISTORY_BUGS[bug]
+        )
+
+
 # Seed 3 has what the bugs need: its two snapshots are far apart, and of what they contain some changes are lost.
 @pytest.mark.planted
 @pytest.mark.parametrize("bug", BUGS)
@@ -883,30 +940,27 @@ def copy_of(table: str) -> list[dict[str, str | None]]:
     ]
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("order", ORDERS)
-def test_the_capture_begins_in_the_middle_with_its_copy(memory: Memory, order: str) -> None:
-    schema = f"middle_{list(ORDERS).index(order)}"
+def middle(memory: Memory, order: str, materialized: str) -> Iterator[PlainProject]:
+    """Deliver the capture's changes and the copy in an order; yield the project when all is run, and when rebuilt."""
+    schema = f"middle_{materialized}_{list(ORDERS).index(order)}"
     project, staging = memory.project(schema), f"{schema}_lake.changes"
     project.source(f"{schema}_lake", "changes")
     for table, key in KEYS_OF_CAPTURE.items():
         project.model(
             table,
-            f"{{{{ config(materialized='current_state', unique_key={key}) }}}}\n"
+            f"{{{{ config(materialized='{materialized}', unique_key={key}) }}}}\n"
             f"{{{{ reconcile.datastream_postgresql(source('lake', 'changes'), table='shop.{table}') }}}}",
             declared("postgresql", table),
             data_tests=["ledger_balances"],
         )
-    first_unseen = int(AT["pg_current_snapshot"].split(":")[1])
     rows: dict[str, list[Staged]] = {"before": [], "after": [], "copy": []}
     for table in KEYS_OF_CAPTURE:
         for delivery in DELIVERIES:
             for record in records("postgresql", table, "json", delivery):
                 said = json.loads(record)
-                if "backfill" in said["read_method"]:  # read in the middle, at the copy's own moment
-                    continue
-                part = "before" if int(said["source_metadata"]["tx_id"]) < first_unseen else "after"
-                rows[part].append(Staged(record, f"shop_{table}", 0))
+                if is_change(said):
+                    part = "after" if is_after_copy(said) else "before"
+                    rows[part].append(Staged(record, f"shop_{table}", 0))
         copied = copy_of(table)
         cut = {
             "number": len(rows["copy"]) + 1, "object": f"shop_{table}", "place": 1, "snapshot": "middle",
@@ -924,11 +978,46 @@ def test_the_capture_begins_in_the_middle_with_its_copy(memory: Memory, order: s
         memory.stage(staging, told)
         memory.keep(staging, memory.table(staging), {"reconcile.snapshot_append": "beside-0/0/0"})
         project.run(*KEYS_OF_CAPTURE)
-    for table in KEYS_OF_CAPTURE:
-        frame = memory.table(f"{schema}.{table}")
-        assert dict(frame.dtypes) == COLUMNS_OF_CAPTURE[table]
-        assert different({"": counted(frame)}, true_rows(table)) == {}
-        assert not project.failing_tests(table)
+    yield project
     project.run(*KEYS_OF_CAPTURE, full_refresh=True)
-    for table in KEYS_OF_CAPTURE:
-        assert different({"": counted(memory.table(f"{schema}.{table}"))}, true_rows(table)) == {}
+    yield project
+
+
+def is_change(record: Mapping[str, Any]) -> bool:
+    """Whether a record is of the log: the backfill rows were read in the middle, at the copy's own moment."""
+    return "backfill" not in record["read_method"]
+
+
+def is_after_copy(record: Mapping[str, Any]) -> bool:
+    return int(record["source_metadata"]["tx_id"]) >= int(AT["pg_current_snapshot"].split(":")[1])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_capture_begins_in_the_middle_with_its_copy(memory: Memory, order: str) -> None:
+    for project in middle(memory, order, "current_state"):
+        for table in KEYS_OF_CAPTURE:
+            frame = memory.table(f"{project.schema}.{table}")
+            assert dict(frame.dtypes) == COLUMNS_OF_CAPTURE[table]
+            assert different({"": counted(frame)}, true_rows(table)) == {}
+            assert not project.failing_tests(table)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_histories_of_the_capture_begin_in_the_middle_with_its_copy(memory: Memory, order: str) -> None:
+    """The copy is the first version of a row if the changes of before are lost; else it tells nothing more."""
+    has_before = "before" in " ".join(ORDERS[order])
+    for project in middle(memory, order, "history"):
+        for table, key in KEYS_OF_CAPTURE.items():
+            told = told_of("postgresql", table, lambda said: is_change(said) and (has_before or is_after_copy(said)))
+            names = list(COLUMNS_OF_CAPTURE[table])
+            for row in () if has_before else true_rows(table, "snapshot"):
+                changes = told.setdefault(tuple(row[names.index(name)] for name in key), [])
+                changes.insert(0, Told(row, micros(AT["at"].removesuffix("+00:00")), "insert", "middle"))
+            width, found = len(names), Counter[Any]()
+            for row, copies in counted(memory.table(f"{project.schema}.{table}")).items():
+                *validity, kind, _, change_id = row[width:]
+                found[(*row[:width], *validity, kind, change_id)] += copies
+            assert different({"": found}, shown({key: replayed(of_key) for key, of_key in told.items()})) == {}
+            assert not project.failing_tests(table)

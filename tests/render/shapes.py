@@ -218,6 +218,9 @@ SHAPES = {
     "postgresql_view_beside_a_snapshot": Shape(
         POSTGRESQL, snapshot=SNAPSHOT_BESIDE, materialized="current_view", phases=("first run",)
     ),
+    "postgresql_history_beside_a_snapshot": Shape(
+        POSTGRESQL, materialized="history", snapshot=SNAPSHOT_BESIDE, phases=("first run", "increment", "rebuild")
+    ),
     "postgresql_masked": Shape(POSTGRESQL, MASKED, table="shop.orders", phases=("first run", "increment")),
     "postgresql_masked_view": Shape(POSTGRESQL, MASKED, materialized="current_view", phases=("first run",)),
     "postgresql_masked_beside_a_snapshot": Shape(POSTGRESQL, MASKED, snapshot=BESIDE_MASKED, phases=("first run",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,11 @@ from snapshots import beside_a_snapshot, taken
 OF_THINGS = {**SNAPSHOT_BESIDE, "columns": THINGS}
 OF_MYSQL = {**BESIDE_MYSQL, "columns": THINGS}
 BESIDE = "its staging table has a snapshot of shop.orders beside the log (batch 5), and "
+EARLIER = BESIDE.replace("batch 5", "batch 3")
+TAKE_BACK = (
+    "a history counts all snapshots, also those before the newest: take this one back, as docs/repair.md says, and "
+    "rebuild the model"
+)
 SNAPSHOT = "the snapshot of shop.orders in batch 5"
 REBUILD = "rebuild with `dbt run --full-refresh --select orders`"
 
@@ -69,15 +75,19 @@ def unreadable(life: Life) -> None:
     life.warehouse.answers["as unreadable, min(_change_error)"] = {"unreadable": 2, "reason": reason}
 
 
+def has_earlier(life: Life) -> None:
+    """Let staging have an earlier snapshot too, in batch 3, which lacks a column."""
+    asked = "where object = '#snapshot' and source = 'snapshot'"
+    earlier = {**OF_THINGS, "place": 1, "columns": {"ID": "double"}}
+    newest = life.warehouse.answers[asked]
+    assert isinstance(newest, dict)
+    life.warehouse.answers[asked] = [newest, {"record": json.dumps(earlier), "batch": 3}]
+
+
 AMOUNTS = {"id": "bigint", "amount": "decimal(12,2)"}
 ONLY = "only models of datastream_postgresql and datastream_mysql take snapshots beside a log so far; stage snapshots "
 ONLY += "of this source into a staging table of their own"
 REFUSED = [
-    Refusal(
-        run(living(beside(materialized="history"))),
-        [BESIDE + "a history cannot take snapshots yet; make it a current_state, or let the history read another "
-         "staging table, without snapshots"],
-    ),
     Refusal(run(living(beside(SQLSERVER))), [BESIDE + ONLY]),
     Refusal(
         run(living(beside(ORACLE))),
@@ -98,11 +108,6 @@ REFUSED = [
         for source, snapshot, kind, needed in (
             (MYSQL, OF_THINGS, "pg_snapshot", "binlog"), (POSTGRESQL, OF_MYSQL, "binlog", "pg_snapshot"),
         )
-    ),
-    Refusal(
-        run(living(beside(MYSQL, OF_MYSQL, materialized="history"))),
-        [BESIDE + "a history cannot take snapshots yet; make it a current_state, or let the history read another "
-         "staging table, without snapshots"],
     ),
     Refusal(
         run(living(beside(MYSQL, OF_MYSQL, arguments=", generations=['2026-11-21 00:00:00+00']"))),
@@ -188,6 +193,19 @@ REFUSED = [
         run(built(beside(), "2 0001")),
         ["demo.orders__base has applied another snapshot 2 beside the log than the one in batch 5 of "
          f"{STAGING}, which was staged after that one was taken back; {REBUILD}"],
+    ),
+    *(
+        Refusal(
+            run(built(beside(materialized="history"), f"{applied} 0001")),
+            [f"demo.orders__base has applied other snapshots up to {applied} beside the log than those of {STAGING}, "
+             f"of which one was taken back or staged since; {REBUILD}"],
+        )
+        for applied in (2, 1)
+    ),
+    Refusal(
+        run(living(beside(materialized="history"), has_earlier)),
+        [f"{EARLIER}column id is double in the snapshot and bigint in the model, which loses digits or does not fit; "
+         f"{TAKE_BACK}", f"{EARLIER}the snapshot has no column name, which the model declares; {TAKE_BACK}"],
     ),
     Refusal(
         run(built(beside(), "1", ledger=(6, 6), base_batch=6, staged=7)),
@@ -314,6 +332,29 @@ def test_names_of_key_columns_have_no_case() -> None:
     life = Life(shape)
     assert life.statements("first run")
     assert life.warehouse.properties["demo.orders__base"]["reconcile.snapshot_applied"] == "2 0000"
+
+
+def test_of_a_current_row_earlier_snapshots_do_not_count() -> None:
+    life = Life(beside())
+    has_earlier(life)
+    assert life.statements("first run") == Life(beside()).statements("first run")
+    assert life.warehouse.properties["demo.orders__base"]["reconcile.snapshot_applied"] == "2 0000"
+
+
+def test_a_history_names_the_earlier_snapshots_that_it_has_applied_too() -> None:
+    names = []
+    for places in (1, 2):
+        life = Life(beside(materialized="history"))
+        if places == 2:
+            has_earlier(life)
+            asked = "where object = '#snapshot' and source = 'snapshot'"
+            rows = life.warehouse.answers[asked]
+            assert isinstance(rows, list)
+            rows[1] = {"record": json.dumps({**OF_THINGS, "place": 1, "snapshot": "0001"}), "batch": 3}
+        assert life.statements("first run")
+        names.append(life.warehouse.properties["demo.orders__base"]["reconcile.snapshot_applied"])
+    assert names[0] == "2 0000"
+    assert names[1].startswith("2 0000 ") and len(names[1]) == len("2 0000 ") + 32
 
 
 def test_without_a_snapshot_a_model_asks_what_it_asked_before() -> None:
