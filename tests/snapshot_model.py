@@ -5,6 +5,8 @@ has all rows of one moment: what it contains is told by its `place`, up to which
 `sees`, the transactions that it sees. Of two snapshots at one place, `taken` tells which is the later one: a
 transaction may have ended between them, which writes no change. A source that does not tell transactions has
 `sees=None`: then a snapshot contains surely what lies at or before its place, and that place is chosen early enough.
+Where a place says when a row was changed, and not when that was committed, the time of a change decides as well:
+`until`, early enough for the longest transaction.
 
 A backfill row is a row as it was at some moment, and only its time says when. That time may be wrong by `UNCERTAINTY`:
 the clock is another one, or the query began earlier. So a snapshot contains the backfill rows that were read up to so
@@ -13,8 +15,9 @@ much later. Nothing is lost by that: every later change of such a row is in the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 Values = str | None  # None: the row is deleted
 Rank = tuple[int, int, int, int]
@@ -31,6 +34,7 @@ class Change:
     place: int
     transaction: int
     values: Values
+    at: int = 0  # when, as the record says
 
 
 @dataclass(frozen=True)
@@ -50,11 +54,14 @@ class Snapshot:
     taken: int
     rows: tuple[tuple[int, str], ...]
     sees: frozenset[int] | None = None
+    until: int | None = None
 
     def contains(self, change: Change | Backfill) -> bool:
         """Whether the rows have this change, or are at least as new as this backfill row."""
         if isinstance(change, Backfill):
             return change.read <= self.taken + UNCERTAINTY
+        if self.until is not None and change.at >= self.until:
+            return False
         return change.place <= self.place and (self.sees is None or change.transaction in self.sees)
 
 
@@ -211,7 +218,7 @@ class Database:
         self.locked[key] = transaction
         self.place += 1
         self.open.setdefault(transaction, {})[key] = values
-        self.changes.append(Change(key, self.place, transaction, values))
+        self.changes.append(Change(key, self.place, transaction, values, self.clock))
         return True
 
     def commit(self, transaction: int) -> None:
@@ -270,7 +277,7 @@ class BinaryLog(Database):
 
     def commit(self, transaction: int) -> None:
         for key, values in self.open.get(transaction, {}).items():
-            self.changes.append(Change(key, self.place + self.named_by_end(key), transaction, values))
+            self.changes.append(Change(key, self.place + self.named_by_end(key), transaction, values, self.clock))
         super().commit(transaction)
 
     def snapshot(self, tells_transactions: bool = False) -> Snapshot:
@@ -278,3 +285,36 @@ class BinaryLog(Database):
         rows = tuple(sorted(self.rows().items()))
         self.tick()
         return Snapshot(self.place - 1, self.clock, rows)
+
+
+@dataclass
+class ChangeNumbers(Database):
+    """A database whose log has a change where the row was changed, and does not tell transactions: Oracle's.
+
+    No transaction is open for as long as `longest`. So a snapshot surely contains what is older.
+    """
+
+    longest: int = UNCERTAINTY
+
+    def snapshot(self, tells_transactions: bool = False) -> Snapshot:
+        """Take a snapshot at the present place."""
+        rows = tuple(sorted(self.rows().items()))
+        self.tick()
+        return Snapshot(self.place, self.clock, rows, until=self.clock - self.longest)
+
+
+@dataclass
+class LateCapture(BinaryLog):
+    """A database whose log is written behind its transactions: SQL Server's. `lags`: by how many places, in turn.
+
+    The place of a snapshot is the last one that the log had, and its rows may have more.
+    """
+
+    lags: Iterator[int] = field(default_factory=lambda: itertools.cycle((0, 2, 1)))
+    captured: int = 0
+
+    def snapshot(self, tells_transactions: bool = False) -> Snapshot:
+        """Take a snapshot at the last place that the log has."""
+        taken = super().snapshot()
+        self.captured = max(self.captured, taken.place - next(self.lags))
+        return replace(taken, place=self.captured)

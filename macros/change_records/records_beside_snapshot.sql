@@ -14,8 +14,8 @@
     `changes`: the SELECT of the log's change records. `names`: its columns beside the declared ones, in their order.
     A log may begin anew. PostgreSQL's has 32 bits of a transaction's id: after two billion transactions or more, an id
     is that of one which the snapshot sees. MySQL's binary log may begin again with file 1. Such a change is
-    quarantined, as its time shows that it is later: by a day, since an id may begin anew within hours; of MySQL by an
-    hour, since a change that the snapshot contains has an earlier time than the snapshot, but for the clocks.
+    quarantined, as its time shows that it is later: by a day, since an id may begin anew within hours; of other sources
+    by an hour, since a change that the snapshot contains has an earlier time than the snapshot, but for the clocks.
 
     There is no window function, no join and no aggregate: see `datastream_change_records`. -#}
 {%- macro records_beside_snapshot(changes, snapshot, relation, columns, names) -%}
@@ -26,7 +26,7 @@
 {%- set complaint = 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change' -%}
 {%- set complaint_of_late =
       'the snapshot beside the log contains the transaction by its id, and the change is a day or more later: the ids of 32 bits have begun anew since the snapshot; stage a new snapshot' if tells_transactions
-      else 'the snapshot beside the log contains the change by its place in the binary log, and the change is an hour or more later: the log has begun anew since the snapshot, or the snapshot is of another server; take the snapshot back, and declare the new log as a generation, or stage a snapshot of the server of the log' -%}
+      else 'the snapshot beside the log contains the change by its place in the ' ~ ('binary log' if snapshot.position_kind == 'binlog' else 'log') ~ ', and the change is an hour or more later: the log has begun anew since the snapshot, or the snapshot is of another server; take the snapshot back, and declare the new log as a generation, or stage a snapshot of the server of the log' -%}
 {%- set sides, late, generations = {}, [], [] -%}
 {%- for one in snapshots -%}
   {%- set side = '_change_snapshot' if loop.last else '_change_snapshot_' ~ one.place -%}

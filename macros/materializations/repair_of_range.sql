@@ -19,7 +19,7 @@
   {%- set purged = reconcile.last_purged(inputs) -%}
   {%- if begun <= purged -%}
     {%- do reconcile.raise_complaints(['the snapshot of ' ~ snapshot.object ~ ' in batch ' ~ snapshot.batch ~ ' of ' ~ reconcile.ledger_name(staging) ~ ' perhaps lacks changes of batch ' ~ purged
-          ~ ', which was purged; take a new snapshot ' ~ ('a day and an hour' if position.from else 'an hour') ~ ' or more after that batch was appended, and stage that']) -%}
+          ~ ', which was purged; take a new snapshot ' ~ {'pg_snapshot': 'an hour', 'lsn': 'two hours'}.get(snapshot.position_kind, 'a day and an hour') ~ ' or more after that batch was appended, and stage that']) -%}
   {%- endif -%}
   {{ return({'snapshot': snapshot, 'oldest': of_range[0], 'first': [begun, first] | min}) }}
 {%- endmacro %}

@@ -69,10 +69,10 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
 {%- endmacro %}
 
 {#- The kind of the positions at which a model takes snapshots beside its log; none if it takes none. `properties`: what
-    orders the records of the object, as `model_inputs` has it. A kind shows for every change whether a snapshot contains
-    it: by its transaction, or by its place in the log, but for a change at the very place. -#}
+    orders the records of the object, as `model_inputs` has it. A kind shows whether a snapshot contains a change: by its
+    transaction, or by its place in the log and its time, but for some changes around the position, see `side_of`. -#}
 {%- macro kind_of_snapshots(properties) -%}
-  {{ return('pg_snapshot' if 'snapshots' in properties else 'binlog' if properties.coordinates == ['log_file', 'log_position'] else none) }}
+  {{ return('pg_snapshot' if 'snapshots' in properties else {'log_file': 'binlog', 'scn': 'scn', 'lsn': 'lsn'}.get((properties.coordinates or [none])[0])) }}
 {%- endmacro %}
 
 {#- The position of a staged snapshot, as `side_of` takes it. The clock that stamps a backfill row may be fast, and the
@@ -81,7 +81,7 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
     too, and its transaction or its place decides.
 
     `from`: the earliest time of a change of which the place does not show whether the snapshot contains it. Of MySQL,
-    the time is that of the statement. So a transaction may be open for a day. -#}
+    the time is that of the statement, and of Oracle it perhaps is. So a transaction may be open for a day. -#}
 {%- macro position_of_staged(snapshot) -%}
   {%- set taken_at = reconcile.moment_of_snapshot(snapshot) -%}
   {%- set exact = snapshot.position_kind == 'pg_snapshot' -%}
@@ -89,7 +89,7 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
   {{ return({
       'kind': snapshot.position_kind, 'value': snapshot.position, 'label': snapshot.position_kind ~ ' ' ~ snapshot.position, 'taken_at': taken_at,
       'contains_backfills_until': taken_at ~ ' + ' ~ interval,
-      'from': none if exact else taken_at ~ ' - ' ~ ("interval '1 day'" if snapshot.position_kind == 'binlog' else interval), 'to': none if exact else taken_at ~ ' + ' ~ interval}) }}
+      'from': none if exact else taken_at ~ ' - ' ~ ("interval '1 day'" if snapshot.position_kind in ['binlog', 'scn'] else interval), 'to': none if exact else taken_at ~ ' + ' ~ interval}) }}
 {%- endmacro %}
 
 {#- When a snapshot was taken, as SQL. -#}
@@ -112,7 +112,7 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
   {%- set properties = inputs.objects[snapshot.object] -%}
   {%- set kind = reconcile.kind_of_snapshots(properties) -%}
   {%- if not kind -%}
-    {%- do complaints.append(beginning ~ 'only models of datastream_postgresql and datastream_mysql take snapshots beside a log so far; stage snapshots of this source into a staging table of their own') -%}
+    {%- do complaints.append(beginning ~ 'only models of datastream_oracle, datastream_mysql, datastream_postgresql and datastream_sqlserver take snapshots beside a log so far; stage snapshots of this source into a staging table of their own') -%}
   {%- elif snapshot.position_kind != kind -%}
     {%- do complaints.append(beginning ~ 'the position of the snapshot is a ' ~ snapshot.position_kind ~ ', but this model needs a ' ~ kind ~ '; take a snapshot of the database of the log with snapshot.py, and stage it') -%}
   {%- endif -%}

@@ -219,8 +219,9 @@ def test_what_is_no_complete_snapshot_of_this_log_is_refused(log: Log) -> None:
     refused(log, UsageError, "has no position, because the job that took it did not finish", log.stage)
     log.load((1, "a"), **{"": "table", "position": "", "position_kind": ""})
     refused(log, UsageError, "has no position in a log", log.stage)
-    log.load((1, "a"), position="4", position_kind="scn")
-    refused(log, UsageError, "is a scn, and only snapshots of PostgreSQL and MySQL are staged", log.stage)
+    log.load((1, "a"), position="2026-11-21T11:00:00Z", position_kind="read_timestamp")
+    said = "is a read_timestamp, and only snapshots of Oracle, MySQL, PostgreSQL and SQL Server are staged"
+    refused(log, UsageError, said, log.stage)
     log.load((1, "a"), table="shop.others")
     refused(log, UsageError, "--object is missing: .* The log has shop_things", log.stage)
     log.load((1, "a"))

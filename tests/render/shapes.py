@@ -226,6 +226,14 @@ SHAPES = {
     "postgresql_masked_beside_a_snapshot": Shape(POSTGRESQL, MASKED, snapshot=BESIDE_MASKED, phases=("first run",)),
     "snapshots_masked": Shape(SNAPSHOTS, MASKED, phases=("first run",)),
     "sqlserver": Shape(SQLSERVER),
+    "oracle_beside_a_snapshot": Shape(
+        ORACLE, meta={"row_ids": False}, phases=("first run",),
+        snapshot={**SNAPSHOT_BESIDE, "position_kind": "scn", "position": "15869128507100"},
+    ),
+    "sqlserver_beside_a_snapshot": Shape(
+        SQLSERVER, phases=("first run",),
+        snapshot={**SNAPSHOT_BESIDE, "position_kind": "lsn", "position": "0x00000025000007280003"},
+    ),
     "append_table": Shape(APPEND_TABLE, phases=("first run", "increment")),
     "snapshots": Shape(SNAPSHOTS, EVERY_TYPE, phases=("first run", "increment")),
     "spanner": Shape(SPANNER, phases=EVERY_PHASE),

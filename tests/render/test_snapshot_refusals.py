@@ -10,14 +10,25 @@ from typing import Any
 import pytest
 from plain_dbt import Relation
 from refusals import PARITY, THINGS, Refusal, run, thing
-from shapes import BESIDE_MYSQL, MYSQL, ORACLE, POSTGRESQL, SNAPSHOT_BESIDE, SQLSERVER, STAGING, Life, Shape
+from shapes import (
+    APPEND_TABLE,
+    BESIDE_MYSQL,
+    MYSQL,
+    ORACLE,
+    POSTGRESQL,
+    SNAPSHOT_BESIDE,
+    SQLSERVER,
+    STAGING,
+    Life,
+    Shape,
+)
 from snapshots import SNAPSHOT as OF_THE_SOURCE
 from snapshots import beside_a_snapshot, taken
 
 OF_THINGS = {**SNAPSHOT_BESIDE, "columns": THINGS}
 OF_MYSQL = {**BESIDE_MYSQL, "columns": THINGS}
 BESIDE = "its staging table has a snapshot of shop.orders beside the log (batch 5), and "
-EARLIER = BESIDE.replace("batch 5", "batch 3")
+OF_EARLIER = BESIDE.replace("batch 5", "batch 3")
 TAKE_BACK = (
     "a history counts all snapshots, also those before the newest: take this one back, as docs/repair.md says, and "
     "rebuild the model"
@@ -85,13 +96,17 @@ def has_earlier(life: Life) -> None:
 
 
 AMOUNTS = {"id": "bigint", "amount": "decimal(12,2)"}
-ONLY = "only models of datastream_postgresql and datastream_mysql take snapshots beside a log so far; stage snapshots "
-ONLY += "of this source into a staging table of their own"
+ONLY = (
+    "only models of datastream_oracle, datastream_mysql, datastream_postgresql and datastream_sqlserver take snapshots "
+    "beside a log so far; stage snapshots of this source into a staging table of their own"
+)
+OF_ORACLE = {**OF_THINGS, "position_kind": "scn", "position": "15869128507100"}
+OF_SQLSERVER = {**OF_THINGS, "position_kind": "lsn", "position": "0x00000025000007280003"}
 REFUSED = [
-    Refusal(run(living(beside(SQLSERVER))), [BESIDE + ONLY]),
+    Refusal(run(living(beside(APPEND_TABLE))), [BESIDE + ONLY]),
     Refusal(
-        run(living(beside(ORACLE))),
-        [BESIDE + ONLY, BESIDE + "a model that knows rows by their addresses cannot take snapshots, which have none; "
+        run(living(beside(ORACLE, OF_ORACLE))),
+        [BESIDE + "a model that knows rows by their addresses cannot take snapshots, which have none; "
          "say `meta: {row_ids: false}`"],
     ),
     Refusal(
@@ -107,6 +122,7 @@ REFUSED = [
         )
         for source, snapshot, kind, needed in (
             (MYSQL, OF_THINGS, "pg_snapshot", "binlog"), (POSTGRESQL, OF_MYSQL, "binlog", "pg_snapshot"),
+            (SQLSERVER, OF_ORACLE, "scn", "lsn"),
         )
     ),
     Refusal(
@@ -176,6 +192,7 @@ REFUSED = [
         )
         for source, snapshot, after in (
             (POSTGRESQL, OF_THINGS, "an hour"), (MYSQL, OF_MYSQL, "a day and an hour"),
+            (SQLSERVER, OF_SQLSERVER, "two hours"),
         )
     ),
     Refusal(
@@ -204,8 +221,8 @@ REFUSED = [
     ),
     Refusal(
         run(living(beside(materialized="history"), has_earlier)),
-        [f"{EARLIER}column id is double in the snapshot and bigint in the model, which loses digits or does not fit; "
-         f"{TAKE_BACK}", f"{EARLIER}the snapshot has no column name, which the model declares; {TAKE_BACK}"],
+        [f"{OF_EARLIER}column id is double in the snapshot and bigint in the model, which loses digits or does not "
+         f"fit; {TAKE_BACK}", f"{OF_EARLIER}the snapshot has no column name, which the model declares; {TAKE_BACK}"],
     ),
     Refusal(
         run(built(beside(), "1", ledger=(6, 6), base_batch=6, staged=7)),
@@ -290,6 +307,31 @@ def test_a_place_of_a_binary_log_contains_a_snapshot_at_it_or_before_it(position
     assert macros._contains_snapshot({"kind": "pg_snapshot", "value": "9:9:"}, snapshot) is False
 
 
+@pytest.mark.parametrize(
+    ("kind", "position", "taken_at", "contains"),
+    [
+        ("scn", "1000000", "2026-11-22T10:00:00Z", True),
+        ("scn", "999999", "2026-11-22T10:00:00Z", True),
+        ("scn", "999998", "2026-11-22T10:00:00Z", False),
+        ("lsn", "0x0000002500000728000f", "2026-11-22T10:00:00Z", True),
+        ("lsn", "0x00000026000000010001", "2026-11-22T10:00:01Z", True),
+        ("lsn", "0x0000002500000728000e", "2026-11-22T10:00:01Z", False),
+        # The rows of an LSN may have more than the changes up to it, and those of a later read have that too.
+        ("lsn", "0x0000002500000728000F", "2026-11-22T09:59:59Z", False),
+    ],
+)
+def test_a_number_of_a_log_contains_a_snapshot_of_an_earlier_number(
+    kind: str, position: str, taken_at: str, contains: bool
+) -> None:
+    macros = Life(beside()).project.macros
+    snapshot = {
+        "position_kind": kind, "position": {"scn": "999999", "lsn": "0x0000002500000728000F"}[kind],
+        "taken_at": "2026-11-22T10:00:00Z",
+    }  # fmt: skip
+    later = {"kind": kind, "value": position, "taken_at": f"to_timestamp('{taken_at}')"}
+    assert macros._contains_snapshot(later, snapshot) is contains
+
+
 def test_models_take_snapshots_by_what_orders_their_records() -> None:
     """The properties of a model are not those of before the snapshots: their digest is in tables that exist."""
     macros = Life(beside()).project.macros
@@ -297,7 +339,7 @@ def test_models_take_snapshots_by_what_orders_their_records() -> None:
         source: [macros.kind_of_snapshots(order) for order in orders_of(source)]
         for source in (POSTGRESQL, MYSQL, ORACLE, SQLSERVER)
     }
-    assert kinds == {POSTGRESQL: ["pg_snapshot"], MYSQL: ["binlog"], ORACLE: [None], SQLSERVER: [None]}
+    assert kinds == {POSTGRESQL: ["pg_snapshot"], MYSQL: ["binlog"], ORACLE: ["scn"], SQLSERVER: ["lsn"]}
     assert orders_of(MYSQL) == [{"coordinates": ["log_file", "log_position"], "generations": []}]
 
 
