@@ -108,6 +108,11 @@ from (
 {%- set ids = [] -%}
 {%- for snapshot in snapshots -%}{%- do ids.append(reconcile.literal(snapshot.snapshot)) -%}{%- endfor -%}
 {%- set table = reconcile.known_table(relations, range) -%}
+{%- set absent = [] -%}
+{%- for snapshot in earlier + used -%}
+  {%- set taken_at = reconcile.moment_of_snapshot(snapshot) -%}
+  {%- do absent.append("struct(concat('" ~ reconcile.generation_of_snapshot(snapshot) ~ "/0/', " ~ reconcile.hex_of_time(taken_at) ~ ", '/0/0000000000000000'), " ~ reconcile.literal(snapshot.snapshot) ~ ', ' ~ taken_at ~ ', ' ~ snapshot.batch ~ ')') -%}
+{%- endfor -%}
 {%- set read -%}
 if(_change_type = 'delete', null, {{ carried }}) as _change_carried, cast(null as {{ reconcile.type_of_known(form) }}) as _change_known
 {%- endset -%}
@@ -157,18 +162,28 @@ from (
                     select {{ fields }}, {{ read }}, 'row', false
                     from {{ relations.rows_cache }}
                     {%- endif %}
-                    {%- for snapshot in earlier + used %}
-                    {%- set taken_at = reconcile.moment_of_snapshot(snapshot) %}
+                    {%- if absent %}
                     union all
-                    select {{ key }}, 'delete', concat('{{ reconcile.generation_of_snapshot(snapshot) }}/0/', {{ reconcile.hex_of_time(taken_at) }}, '/0/0000000000000000'), {{ reconcile.literal(snapshot.snapshot) }}, {{ taken_at }}, {{ snapshot.batch }}, null, null, 'row', false
-                    from {{ relations.keys_cache }} as absent
+                    select {{ key }}, 'delete', _change_sequence, _change_id, _change_time, _change_batch, null, null, 'row', false
+                    from (
+                        select *
+                        from {{ relations.keys_cache }}
+                        lateral view inline(array(
+                            {{ absent | join(',\n                            ') }}
+                        )) as _change_sequence, _change_id, _change_time, _change_batch
+                    ) as absent
                     left anti join (
-                        select {{ key }}
-                        from {{ relations.rows_cache if snapshot in earlier else relations.changes_cache }}
-                        where _change_error is null and _change_snapshot = 'row' and _change_batch = {{ snapshot.batch }}
+                        select {{ key }}, _change_batch
+                        from {{ relations.changes_cache }}
+                        where _change_error is null and _change_snapshot = 'row'
+                        {%- if earlier %}
+                        union all
+                        select {{ key }}, _change_batch
+                        from {{ relations.rows_cache }}
+                        {%- endif %}
                     ) as staged
-                        on {{ reconcile.keys_match(keys, 'staged', 'absent') }}
-                    {%- endfor %}
+                        on {{ reconcile.keys_match(keys, 'staged', 'absent') }} and staged._change_batch = absent._change_batch
+                    {%- endif %}
                     {%- if table %}
                     union all
                     select {{ fields }}, {{ carried }}, struct({{ own | join(', ') }}), null, false

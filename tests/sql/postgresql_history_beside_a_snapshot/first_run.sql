@@ -427,14 +427,20 @@ from (
                     from reconcile_changes_da2f7fd25744
                     where _change_error is null
                     union all
-                    select `id`, 'delete', concat('0002/0/', if(unix_millis(to_timestamp('2026-11-21T11:33:13.215524000Z')) >= 0, lpad(hex(unix_millis(to_timestamp('2026-11-21T11:33:13.215524000Z'))), 16, '0'), null), '/0/0000000000000000'), '0000', to_timestamp('2026-11-21T11:33:13.215524000Z'), 5, null, null, 'row', false
-                    from reconcile_keys_da2f7fd25744 as absent
+                    select `id`, 'delete', _change_sequence, _change_id, _change_time, _change_batch, null, null, 'row', false
+                    from (
+                        select *
+                        from reconcile_keys_da2f7fd25744
+                        lateral view inline(array(
+                            struct(concat('0002/0/', if(unix_millis(to_timestamp('2026-11-21T11:33:13.215524000Z')) >= 0, lpad(hex(unix_millis(to_timestamp('2026-11-21T11:33:13.215524000Z'))), 16, '0'), null), '/0/0000000000000000'), '0000', to_timestamp('2026-11-21T11:33:13.215524000Z'), 5)
+                        )) as _change_sequence, _change_id, _change_time, _change_batch
+                    ) as absent
                     left anti join (
-                        select `id`
+                        select `id`, _change_batch
                         from reconcile_changes_da2f7fd25744
-                        where _change_error is null and _change_snapshot = 'row' and _change_batch = 5
+                        where _change_error is null and _change_snapshot = 'row'
                     ) as staged
-                        on staged.`id` = absent.`id`
+                        on staged.`id` = absent.`id` and staged._change_batch = absent._change_batch
                 ) as record
                 left semi join reconcile_keys_da2f7fd25744 as touched
                     on touched.`id` = record.`id`
