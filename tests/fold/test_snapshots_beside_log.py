@@ -966,8 +966,12 @@ HISTORY_BUGS = {
             "where _change_is_redundant or _change_known_sequence <> _change_sequence": "where _change_is_redundant"
         }
     },
-    "the rows of earlier snapshots are not read again": {HISTORY: {"{%- if has_earlier -%}": "{%- if false -%}"}},
-    "a key that a snapshot lacks is not deleted": {HISTORY: {"'delete', concat('": "'insert', concat('"}},
+    "the rows of earlier snapshots are not read again": {
+        HISTORY: {"= earlier and run_query(": "= false and run_query("}
+    },
+    "a key that a snapshot lacks is not deleted": {
+        HISTORY: {"'delete', _change_sequence": "'insert', _change_sequence"}
+    },
     "only rows that a snapshot has are compared with it": {HISTORY: {"full outer join": "left outer join"}},
     "every row of a snapshot makes a version": {
         HISTORY: {"_change_preceding.is_live and {{ reconcile.has": "false and {{ reconcile.has"}
