@@ -321,24 +321,9 @@ def test_a_copy_of_the_staging_table_made_by_hand_has_its_snapshots(log: Log) ->
         f"{{{{ reconcile.datastream_postgresql(source('lake', '{copy.parts[-1]}'), 'shop_things') }}}}",
         {"id": "bigint", "name": "string"},
     )
-    project.model(
-        "story",
-        "{{ config(materialized='history', unique_key='id') }}\n"
-        f"{{{{ reconcile.datastream_postgresql(source('lake', '{log.staging.parts[-1]}'), 'shop_things') }}}}",
-        {"id": "bigint", "name": "string"},
-    )
-    models = ["things"] if fresh else ["things", "story"]
 
     def rows() -> dict[int, str]:
-        found = [
-            {row.id: row.name for row in warehouse.table(f"{schema}.{model}").where(current).collect()}
-            for model, current in zip(models, ("true", "is_current"), strict=False)
-        ]
-        assert found[0] == found[-1]
-        return found[0]
-
-    def story() -> list[str]:
-        return [] if fresh else sorted(map(str, warehouse.table(f"{schema}.story").collect()))
+        return {row.id: row.name for row in warehouse.table(f"{schema}.things").collect()}
 
     project.run("things")
     assert rows() == {1: "A"}
@@ -392,8 +377,24 @@ def test_a_repair_from_end_to_end(log: Log, fresh: bool) -> None:
         {"id": "bigint", "name": "string"},
     )
 
+    project.model(
+        "story",
+        "{{ config(materialized='history', unique_key='id') }}\n"
+        f"{{{{ reconcile.datastream_postgresql(source('lake', '{log.staging.parts[-1]}'), 'shop_things') }}}}",
+        {"id": "bigint", "name": "string"},
+    )
+    models = ["things"] if fresh else ["things", "story"]
+
     def rows() -> dict[int, str]:
-        return {row.id: row.name for row in warehouse.table(f"{schema}.things").collect()}
+        found = [
+            {row.id: row.name for row in warehouse.table(f"{schema}.{model}").where(current).collect()}
+            for model, current in zip(models, ("true", "is_current"), strict=False)
+        ]
+        assert found[0] == found[-1]
+        return found[0]
+
+    def story() -> list[str]:
+        return [] if fresh else sorted(map(str, warehouse.table(f"{schema}.story").collect()))
 
     def failing(test: str, **arguments: Any) -> list[Any]:
         return warehouse.sql(project.test(test, "things", **arguments)).collect()
