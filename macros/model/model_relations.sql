@@ -16,6 +16,7 @@
       'rows_cache': 'reconcile_rows_' ~ name,
       'keys_cache': 'reconcile_keys_' ~ name,
       'records_cache': 'reconcile_records_' ~ name,
+      'removed_cache': 'reconcile_removed_' ~ name,
   }) }}
 {%- endmacro %}
 

@@ -1,5 +1,5 @@
 {#- The MERGE inserts new records and updates the validity of their neighbours. It removes a record only beside snapshots,
-    see `removed_records`. It updates every matched record, since all values that it sets follow from the set of records
+    see `cache_records_beside_snapshots`. It updates every matched record, since all values that it sets follow from the set of records
     alone. `beside_snapshots`: whether staging has snapshots beside the log.
 
     A MERGE that only inserts is an append, and on Iceberg an append conflicts with nothing: two runs at once would both
@@ -23,9 +23,7 @@ using (
     {%- if beside_snapshots %}
     union all
     select {% for column in columns %}{{ column if column in identifying else 'null as ' ~ column }}, {% endfor %}true
-    from (
-        {{ reconcile.removed_records(relations, form) | indent(8) }}
-    )
+    from {{ relations.removed_cache }}
     where {{ reconcile.base_is_unchanged(relations, range) }}
     {%- endif %}
 ) as version

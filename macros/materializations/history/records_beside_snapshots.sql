@@ -5,7 +5,8 @@
     follow; so the rows of earlier snapshots are read again for such keys. -#}
 
 {#- Statements that cache the records of a range beside snapshots: `rows_cache`, the rows of earlier snapshots;
-    `keys_cache`, the keys of which records are new; and `records_cache`, all records of these keys. `_change_records` is
+    `keys_cache`, the keys of which records are new; `records_cache`, all records of these keys; and `removed_cache`, the
+    rows of the base table that are no records any more. `_change_records` is
     the number of copies of a record in the range, and `_change_was_known` says whether the base table has the record,
     perhaps in another place of the order: `_change_known_sequences`. `_change_is_of_snapshot`: a snapshot made it.
     `_change_is_redundant`: and it changes nothing. -#}
@@ -26,11 +27,13 @@
   {%- endif -%}
   {%- do reconcile.run_statements([
         reconcile.cached(relations.records_cache, reconcile._records_beside_snapshots(
-            relations, form, range, snapshots, used, earlier if has_earlier else []))]) -%}
+            relations, form, range, snapshots, used, earlier if has_earlier else [])),
+        reconcile.cached(relations.removed_cache, reconcile._removed_records(relations, form))]) -%}
 {%- endmacro %}
 
 {%- macro get_uncache_records_statements(relations) -%}
   {{ return([
+      'drop view if exists ' ~ relations.removed_cache,
       'drop view if exists ' ~ relations.records_cache,
       'drop view if exists ' ~ relations.keys_cache,
       'drop view if exists ' ~ relations.rows_cache]) }}
@@ -44,8 +47,9 @@ where not _change_is_redundant
 {%- endmacro %}
 
 {#- The rows of the base table that are no records any more: those of a snapshot that changes nothing now, since what
-    was lost has come; and changes that have another place in the order. -#}
-{%- macro removed_records(relations, form) -%}
+    was lost has come; and changes that have another place in the order. They have a cache of their own: Delta refuses a
+    MERGE that generates rows and also asks for the rows of its target. -#}
+{%- macro _removed_records(relations, form) -%}
 select {{ reconcile.key_columns(form.unique_key) }}, _change_known_sequence as _change_sequence
 from {{ relations.records_cache }}
 lateral view explode(_change_known_sequences) as _change_known_sequence
@@ -218,7 +222,7 @@ from (
         count_if(_change_is_applied and _change_effect = '{{ effect }}') as {{ effect }},
         {%- endfor %}
         count_if(_change_is_new) as new_keys,
-        count_if(_change_is_new or _change_is_revised) + (select count(*) from ({{ reconcile.removed_records(relations, form) | indent(8) }})) as merged,
+        count_if(_change_is_new or _change_is_revised) + (select count(*) from {{ relations.removed_cache }}) as merged,
         max(if(_change_is_new, _change_batch, null)) as base_batch,
         {{ rows }} as snapshot_rows,
         {%- for effect in ['inserted', 'updated', 'deleted'] %}

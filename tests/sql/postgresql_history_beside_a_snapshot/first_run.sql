@@ -365,6 +365,8 @@ replace where relation = 'demo.orders'
 select 'demo.orders' as relation, batch, kind, name, spelled, form, is_declared, records
 from reconcile_notes_da2f7fd25744;
 
+drop view if exists reconcile_removed_da2f7fd25744;
+
 drop view if exists reconcile_records_da2f7fd25744;
 
 drop view if exists reconcile_keys_da2f7fd25744;
@@ -452,6 +454,16 @@ from (
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_records_da2f7fd25744' is not null;
 
+cache table reconcile_removed_da2f7fd25744 as
+select *
+from (
+select `id`, _change_known_sequence as _change_sequence
+from reconcile_records_da2f7fd25744
+lateral view explode(_change_known_sequences) as _change_known_sequence
+where _change_is_redundant or _change_known_sequence <> _change_sequence
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_removed_da2f7fd25744' is not null;
+
 cache table reconcile_fold_da2f7fd25744 as
 select *
 from (
@@ -525,10 +537,7 @@ from (
         count_if(_change_is_applied and _change_effect = 'deleted') as deleted,
         count_if(_change_is_applied and _change_effect = 'tombstoned') as tombstoned,
         count_if(_change_is_new) as new_keys,
-        count_if(_change_is_new or _change_is_revised) + (select count(*) from (select `id`, _change_known_sequence as _change_sequence
-        from reconcile_records_da2f7fd25744
-        lateral view explode(_change_known_sequences) as _change_known_sequence
-        where _change_is_redundant or _change_known_sequence <> _change_sequence)) as merged,
+        count_if(_change_is_new or _change_is_revised) + (select count(*) from reconcile_removed_da2f7fd25744) as merged,
         max(if(_change_is_new, _change_batch, null)) as base_batch,
         (select count_if(_change_snapshot = 'row' and _change_batch = 5) from reconcile_changes_da2f7fd25744) as snapshot_rows,
         count_if(_change_is_of_snapshot and _change_is_new and left(_change_sequence, 4) = '0002' and _change_effect = 'inserted') as snapshot_inserted,
@@ -686,6 +695,8 @@ drop view if exists reconcile_notes_da2f7fd25744;
 drop view if exists reconcile_fold_da2f7fd25744;
 
 drop view if exists reconcile_changes_da2f7fd25744;
+
+drop view if exists reconcile_removed_da2f7fd25744;
 
 drop view if exists reconcile_records_da2f7fd25744;
 

@@ -607,6 +607,8 @@ from reconcile_notes_da2f7fd25744
 group by kind, name, is_declared
 order by kind, name;
 
+drop view if exists reconcile_removed_da2f7fd25744;
+
 drop view if exists reconcile_records_da2f7fd25744;
 
 drop view if exists reconcile_keys_da2f7fd25744;
@@ -711,6 +713,16 @@ from (
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_records_da2f7fd25744' is not null;
 
+cache table reconcile_removed_da2f7fd25744 as
+select *
+from (
+select `id`, _change_known_sequence as _change_sequence
+from reconcile_records_da2f7fd25744
+lateral view explode(_change_known_sequences) as _change_known_sequence
+where _change_is_redundant or _change_known_sequence <> _change_sequence
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_removed_da2f7fd25744' is not null;
+
 cache table reconcile_fold_da2f7fd25744 as
 select *
 from (
@@ -784,10 +796,7 @@ from (
         count_if(_change_is_applied and _change_effect = 'deleted') as deleted,
         count_if(_change_is_applied and _change_effect = 'tombstoned') as tombstoned,
         count_if(_change_is_new) as new_keys,
-        count_if(_change_is_new or _change_is_revised) + (select count(*) from (select `id`, _change_known_sequence as _change_sequence
-        from reconcile_records_da2f7fd25744
-        lateral view explode(_change_known_sequences) as _change_known_sequence
-        where _change_is_redundant or _change_known_sequence <> _change_sequence)) as merged,
+        count_if(_change_is_new or _change_is_revised) + (select count(*) from reconcile_removed_da2f7fd25744) as merged,
         max(if(_change_is_new, _change_batch, null)) as base_batch,
         (select count_if(_change_snapshot = 'row' and _change_batch = 5) from reconcile_changes_da2f7fd25744) as snapshot_rows,
         count_if(_change_is_of_snapshot and _change_is_new and left(_change_sequence, 4) = '0002' and _change_effect = 'inserted') as snapshot_inserted,
@@ -847,12 +856,7 @@ using (
     and if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0 and (select count(*) from `demo`.`orders__base` where _change_batch = 3) > 0, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
     union all
     select `id`, null as `status`, null as `total`, null as `placed_at`, null as `ratio`, null as _change_type, _change_sequence, null as _change_id, null as _change_time, null as _change_batch, null as valid_from, null as valid_to, null as _change_repeats, null as _change_valid_to, true
-    from (
-        select `id`, _change_known_sequence as _change_sequence
-        from reconcile_records_da2f7fd25744
-        lateral view explode(_change_known_sequences) as _change_known_sequence
-        where _change_is_redundant or _change_known_sequence <> _change_sequence
-    )
+    from reconcile_removed_da2f7fd25744
     where if((select count(*) from `demo`.`orders__base` where _change_batch > 3) = 0 and (select count(*) from `demo`.`orders__base` where _change_batch = 3) > 0, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'))
 ) as version
 on version.`id` = base.`id` and version._change_sequence = base._change_sequence
@@ -999,6 +1003,8 @@ drop view if exists reconcile_notes_da2f7fd25744;
 drop view if exists reconcile_fold_da2f7fd25744;
 
 drop view if exists reconcile_changes_da2f7fd25744;
+
+drop view if exists reconcile_removed_da2f7fd25744;
 
 drop view if exists reconcile_records_da2f7fd25744;
 
