@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import random
@@ -34,7 +33,7 @@ from snapshot_model import (
     versions,
 )
 from true_versions import Told, micros, replayed, shown, told_of
-from truth import CAPTURE, DELIVERIES, _parsed, counted, declared, true_rows
+from truth import CAPTURE, DELIVERIES, counted, declared, rows_of_snapshot, true_rows
 from truth import COLUMNS as COLUMNS_OF_CAPTURE
 from truth import KEYS as KEYS_OF_CAPTURE
 
@@ -1050,21 +1049,6 @@ ORDERS = {
 }
 
 
-def copy_of(table: str) -> list[dict[str, str | None]]:
-    """Return the rows of the copy as the job stages them: texts, bytes in base64."""
-    header, *rows = _parsed((CAPTURE / "snapshot" / f"{table}.csv").read_bytes().decode())
-    kinds = [COLUMNS_OF_CAPTURE[table][str(name)] for name in header]
-    return [
-        {
-            str(name): base64.b64encode(bytes.fromhex(text.removeprefix("\\x"))).decode()
-            if kind == "binary" and text is not None
-            else text
-            for name, kind, text in zip(header, kinds, row, strict=True)
-        }
-        for row in rows
-    ]
-
-
 def middle(memory: Memory, order: str, materialized: str) -> Iterator[PlainProject]:
     """Deliver the capture's changes and the copy in an order; yield the project when all is run, and when rebuilt."""
     schema = f"middle_{materialized}_{list(ORDERS).index(order)}"
@@ -1086,7 +1070,7 @@ def middle(memory: Memory, order: str, materialized: str) -> Iterator[PlainProje
                 if is_change(said):
                     part = "after" if is_after_copy(said) else "before"
                     rows[part].append(Staged(record, f"shop_{table}", 0))
-        copied = copy_of(table)
+        copied = rows_of_snapshot(table, "snapshot")
         cut = {
             "number": len(rows["copy"]) + 1, "object": f"shop_{table}", "place": 1, "snapshot": "middle",
             "position_kind": "pg_snapshot", "position": AT["pg_current_snapshot"], "uncertainty": "1 hour",
