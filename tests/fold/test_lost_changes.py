@@ -14,15 +14,14 @@ from memory import Memory
 from pyspark.sql import SparkSession
 from shop import different, records
 from truth import (
-    CAPTURE,
     COLUMNS,
     DELIVERIES,
     KEYS,
     SOURCES,
-    _parsed,
     counted,
     declared,
     object_of,
+    rows_of_snapshot,
     table_of,
     true_rows,
 )
@@ -59,7 +58,7 @@ def position(source: str, last: Any) -> tuple[str, str]:
 
 def snapshot_of(source: str, table: str, number: int, last: Any, taken: datetime) -> list[Staged]:
     """Return a snapshot of the rows that the source has in the end, as the job stages it."""
-    header, *rows = _parsed((CAPTURE / "truth" / f"{table}.csv").read_bytes().decode())
+    rows = rows_of_snapshot(table)
     kind, at = position(source, last)
     name = object_of(source, table)
     cut = {
@@ -68,10 +67,7 @@ def snapshot_of(source: str, table: str, number: int, last: Any, taken: datetime
         "columns": COLUMNS[table], "rows": len(rows),
     }  # fmt: skip
     staged = [Staged(json.dumps(cut), "#snapshot", 0, source="snapshot")]
-    for row in rows:
-        values = dict(zip(map(str, header), row, strict=True))
-        staged.append(Staged(json.dumps({"row": values}), f"#snapshot of {name}", 0, source="snapshot"))
-    return staged
+    return staged + [Staged(json.dumps({"row": row}), f"#snapshot of {name}", 0, source="snapshot") for row in rows]
 
 
 def kept(source: str, table: str, chance: random.Random) -> tuple[list[str], int, list[Record]]:
