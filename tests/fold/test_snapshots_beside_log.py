@@ -282,7 +282,7 @@ def test_a_repair_dies_before_each_statement_and_the_next_one_makes_it_good(spar
         assert memory.die_before_each("snapshot beside a log", things.run, check) >= 4, memory.written
 
 
-@pytest.mark.soak
+@pytest.mark.matrix
 def test_a_repair_of_a_history_dies_before_each_statement_and_the_next_one_makes_it_good(spark: SparkSession) -> None:
     """And the range after it: of that the snapshot's rows are removed that tell nothing more."""
     with MortalMemory(spark) as memory:
