@@ -245,7 +245,9 @@ class Memory:
         if into[3]:
             self.keep(name, known.unionByName(_as(rows, known), allowMissingColumns=True))
         else:
-            self.keep(name, (known.where(f"not ({into[4]})") if into[4] else known).union(rows))
+            # In SQL: `union` of two frames puts nested unions together, and a cached SELECT with them is run again.
+            before = f"select * from global_temp.`{self._view(name)}`" + (f" where not ({into[4]})" if into[4] else "")
+            self.keep(name, self.spark.sql(f"{before}\nunion all\nselect *\nfrom (\n{self._resolved(into[5])}\n)"))
         return Rows()
 
     def _merge(self, sql: str) -> Rows:

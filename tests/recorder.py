@@ -40,7 +40,7 @@ class Recorder:
     that the base table has. `ledger_deletes`, `deletes_batch`: the same of the table of keyless deletes.
     `ledger_retried`: the greatest number of a mark, by the ledger's rows so far; `first_marked`: the first batch of the
     marked ones.
-    `purges`: of staging, by object. `answers`: one row each, by a part of what is asked.
+    `purges`: of staging, by object. `answers`: one row each, or a list of rows, by a part of what is asked.
     `columns_of`: a SELECT's columns, by a part of its text. `tables`: those that the changes of a run name.
     `objects`: those that staging has, all of `source`; `meant`: the source macro that its records are for.
     `catalogs`: the settings of catalogs with a name, as `lake` and `lake.type`.
@@ -85,7 +85,7 @@ class Recorder:
     readers: dict[tuple[str, str], str] = field(default_factory=dict)
     note: str | None = None
     commits: list[tuple[Any, ...]] = field(default_factory=list)
-    answers: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    answers: dict[str, Mapping[str, Any] | list[Mapping[str, Any]]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     extensions: str = "io.delta.sql.DeltaSparkSessionExtension"
     catalog: str = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -174,7 +174,8 @@ class Recorder:
         asked = sql.strip()
         for part, row in self.answers.items():
             if part in asked and not asked.startswith(("cache", "insert")):
-                return Rows(tuple(row), [row.values()] if row else [])
+                rows = row if isinstance(row, list) else [row] if row else []
+                return Rows(tuple(rows[0]) if rows else (), [one.values() for one in rows])
         if asked.startswith("show tblproperties"):
             name = asked.split(" ")[-1].replace("`", "")
             return Rows(("key", "value"), self.properties.get(name, {}).items())

@@ -5,6 +5,8 @@ has all rows of one moment: what it contains is told by its `place`, up to which
 `sees`, the transactions that it sees. Of two snapshots at one place, `taken` tells which is the later one: a
 transaction may have ended between them, which writes no change. A source that does not tell transactions has
 `sees=None`: then a snapshot contains surely what lies at or before its place, and that place is chosen early enough.
+Where a place says when a row was changed, and not when that was committed, the time of a change decides as well:
+`until`, early enough for the longest transaction.
 
 A backfill row is a row as it was at some moment, and only its time says when. That time may be wrong by `UNCERTAINTY`:
 the clock is another one, or the query began earlier. So a snapshot contains the backfill rows that were read up to so
@@ -13,8 +15,9 @@ much later. Nothing is lost by that: every later change of such a row is in the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 Values = str | None  # None: the row is deleted
 Rank = tuple[int, int, int, int]
@@ -31,6 +34,7 @@ class Change:
     place: int
     transaction: int
     values: Values
+    at: int = 0  # when, as the record says
 
 
 @dataclass(frozen=True)
@@ -50,11 +54,14 @@ class Snapshot:
     taken: int
     rows: tuple[tuple[int, str], ...]
     sees: frozenset[int] | None = None
+    until: int | None = None
 
     def contains(self, change: Change | Backfill) -> bool:
         """Whether the rows have this change, or are at least as new as this backfill row."""
         if isinstance(change, Backfill):
             return change.read <= self.taken + UNCERTAINTY
+        if self.until is not None and change.at >= self.until:
+            return False
         return change.place <= self.place and (self.sees is None or change.transaction in self.sees)
 
 
@@ -105,6 +112,45 @@ def fold(records: Iterable[Record]) -> dict[int, str]:
             if place > max(floor, rows.get(change.key, (floor, None))[0]):
                 rows[change.key] = (place, change.values)
     return {key: values for key, (_, values) in rows.items() if values is not None}
+
+
+Version = tuple[str, float, bool]  # its values, when it begins, whether it is current
+
+
+def versions(records: Iterable[Record], time: Callable[[Record], float]) -> dict[int, list[Version]]:
+    """Return the versions of each key that a set of records makes, as a history shows them.
+
+    All snapshots count. Each is a record of every key: its row, or a delete. A snapshot that changes nothing is none.
+    """
+    known = set(records)
+    snapshots = sorted((record for record in known if isinstance(record, Snapshot)), key=rank_of_snapshot)
+    of_key: dict[int, list[tuple[tuple[float, ...], Values, Record]]] = {}
+    for record in known:
+        if not isinstance(record, Snapshot):
+            generation = max((n for n, s in enumerate(snapshots, 1) if not s.contains(record)), default=0)
+            place = (0, record.read) if isinstance(record, Backfill) else (1, record.place)
+            of_key.setdefault(record.key, []).append(((generation, *place), record.values, record))
+    for snapshot in snapshots:
+        for key, _ in snapshot.rows:
+            of_key.setdefault(key, [])
+    found: dict[int, list[Version]] = {}
+    for key, changes in of_key.items():
+        rows = [((n, 0, s.taken), dict(s.rows).get(key), s) for n, s in enumerate(snapshots, 1)]
+        kept: list[tuple[Values, float]] = []
+        for _, values, record in sorted([*changes, *rows], key=lambda one: one[0]):
+            if not isinstance(record, Snapshot) or values != (kept[-1][0] if kept else None):
+                kept.append((values, time(record)))
+        before: tuple[Values, float] | None = None
+        for number, (values, _) in enumerate(kept):
+            begins = min(at for _, at in kept[number:])
+            ends = min((at for _, at in kept[number + 1 :]), default=float("inf"))
+            if values is not None:
+                if before == (values, begins):
+                    found[key][-1] = (*found[key][-1][:2], ends == float("inf"))
+                else:
+                    found.setdefault(key, []).append((values, begins, ends == float("inf")))
+                before = (values, ends)
+    return found
 
 
 @dataclass
@@ -172,7 +218,7 @@ class Database:
         self.locked[key] = transaction
         self.place += 1
         self.open.setdefault(transaction, {})[key] = values
-        self.changes.append(Change(key, self.place, transaction, values))
+        self.changes.append(Change(key, self.place, transaction, values, self.clock))
         return True
 
     def commit(self, transaction: int) -> None:
@@ -231,7 +277,7 @@ class BinaryLog(Database):
 
     def commit(self, transaction: int) -> None:
         for key, values in self.open.get(transaction, {}).items():
-            self.changes.append(Change(key, self.place + self.named_by_end(key), transaction, values))
+            self.changes.append(Change(key, self.place + self.named_by_end(key), transaction, values, self.clock))
         super().commit(transaction)
 
     def snapshot(self, tells_transactions: bool = False) -> Snapshot:
@@ -239,3 +285,36 @@ class BinaryLog(Database):
         rows = tuple(sorted(self.rows().items()))
         self.tick()
         return Snapshot(self.place - 1, self.clock, rows)
+
+
+@dataclass
+class ChangeNumbers(Database):
+    """A database whose log has a change where the row was changed, and does not tell transactions: Oracle's.
+
+    No transaction is open for as long as `longest`. So a snapshot surely contains what is older.
+    """
+
+    longest: int = UNCERTAINTY
+
+    def snapshot(self, tells_transactions: bool = False) -> Snapshot:
+        """Take a snapshot at the present place."""
+        rows = tuple(sorted(self.rows().items()))
+        self.tick()
+        return Snapshot(self.place, self.clock, rows, until=self.clock - self.longest)
+
+
+@dataclass
+class LateCapture(BinaryLog):
+    """A database whose log is written behind its transactions: SQL Server's. `lags`: by how many places, in turn.
+
+    The place of a snapshot is the last one that the log had, and its rows may have more.
+    """
+
+    lags: Iterator[int] = field(default_factory=lambda: itertools.cycle((0, 2, 1)))
+    captured: int = 0
+
+    def snapshot(self, tells_transactions: bool = False) -> Snapshot:
+        """Take a snapshot at the last place that the log has."""
+        taken = super().snapshot()
+        self.captured = max(self.captured, taken.place - next(self.lags))
+        return replace(taken, place=self.captured)

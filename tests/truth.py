@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 from collections import Counter
@@ -74,6 +75,21 @@ def true_rows(table: str, then: str = "truth") -> Counter[tuple[Any, ...]]:
     return Counter(
         tuple(None if text is None else read(text) for read, text in zip(types, row, strict=True)) for row in rows
     )
+
+
+def rows_of_snapshot(table: str, then: str = "truth") -> list[dict[str, str | None]]:
+    """Return the same rows as the job stages those of a snapshot: texts, bytes in base64."""
+    header, *rows = _parsed((CAPTURE / then / f"{table}.csv").read_bytes().decode())
+    kinds = [COLUMNS[table][str(name)] for name in header]
+    return [
+        {
+            str(name): base64.b64encode(bytes.fromhex(text.removeprefix("\\x"))).decode()
+            if kind == "binary" and text is not None
+            else text
+            for name, kind, text in zip(header, kinds, row, strict=True)
+        }
+        for row in rows
+    ]
 
 
 def rows_of(spark: SparkSession, relation: str) -> Counter[tuple[Any, ...]]:

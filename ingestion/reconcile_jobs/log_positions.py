@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from reconcile_jobs.process.errors import UsageError
 
-__all__ = ["Place", "Position", "Seen", "position_of"]
+__all__ = ["CaptureNumber", "ChangeNumber", "Place", "Position", "Seen", "position_of"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Seen:
     meaning = "pg_current_snapshot()"
     # Whether a record, by its read method and its metadata, is one of this database.
     of_database = "lsn like '%/%' or read_method like 'postgres%'"
+    # Where a record lies in the log, as SQL. PostgreSQL's places say nothing about what a snapshot sees.
+    place_of_record = "cast(null as string)"
 
     @classmethod
     def of(cls, text: str) -> Seen | None:
@@ -38,6 +41,10 @@ class Seen:
         if not isinstance(other, Seen):
             return False
         return self.end >= other.end and not any(id_ < other.end and id_ not in other.open for id_ in self.open)
+
+    def behind(self, place: Any) -> str | None:
+        """Return a place of a record as text if it surely lies behind this position, else None."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,10 @@ class Place:
     form = r"(.*\.)([0-9]{1,18}):([0-9]{1,18})"
     meaning = "place in a binary log, as mysql-bin.000017:4 is (a GTID tells no order of changes)"
     of_database = "file is not null or read_method like 'mysql%'"
+    number = "try_cast(regexp_extract(file, '([0-9]{1,18})$', 1) as bigint)"
+    place_of_record = (
+        f"if({number} is null, null, struct({number} as file, try_cast(offset as bigint) as offset, file as name))"
+    )
 
     @classmethod
     def of(cls, text: str) -> Place | None:
@@ -67,17 +78,83 @@ class Place:
             return False
         return self.name == other.name and (self.file, self.offset) >= (other.file, other.offset)
 
+    def behind(self, place: Any) -> str | None:
+        """Return a place of a record as text if it lies behind this position, else None."""
+        if place is None or (place.file, place.offset or 0) <= (self.file, self.offset):
+            return None
+        return f"{place.name}:{place.offset}"
 
-Position = Seen | Place
+
+@dataclass(frozen=True)
+class ChangeNumber:
+    """An SCN of Oracle, as of which the rows were read."""
+
+    text: str
+    number: int
+
+    kind = "scn"
+    database = "Oracle"
+    form = r"[0-9]{1,18}"
+    meaning = "SCN, a whole number"
+    of_database = "scn is not null or read_method like 'oracle%'"
+    place_of_record = "try_cast(scn as bigint)"
+
+    @classmethod
+    def of(cls, text: str) -> ChangeNumber | None:
+        """Return the position that a text says, or None if it says none."""
+        return cls(text, int(text)) if re.fullmatch(cls.form, text) else None
+
+    def contains(self, other: Position) -> bool:
+        """Return whether the other one is of the same moment or an earlier one."""
+        return isinstance(other, ChangeNumber) and self.number >= other.number
+
+    def behind(self, place: Any) -> str | None:
+        """Return the SCN of a record as text if it is greater than this one, else None."""
+        return None if place is None or place <= self.number else str(place)
+
+
+@dataclass(frozen=True)
+class CaptureNumber:
+    """The last LSN of SQL Server's change data capture. The rows have all changes up to it, and maybe more."""
+
+    text: str
+    number: int
+
+    kind = "lsn"
+    database = "SQL Server"
+    form = r"(?:0[xX])?([0-9A-Fa-f]{20})"
+    meaning = "LSN, 20 hexadecimal digits"
+    of_database = "lsn like '%:%' or read_method like 'sqlserver%'"
+    place_of_record = "upper(array_join(transform(split(lsn, ':'), (part, i) -> lpad(part, if(i < 2, 8, 4), '0')), ''))"
+
+    @classmethod
+    def of(cls, text: str) -> CaptureNumber | None:
+        """Return the position that a text says, or None if it says none."""
+        found = re.fullmatch(cls.form, text)
+        return cls(text, int(found[1], 16)) if found else None
+
+    def contains(self, other: Position) -> bool:
+        """Return whether the other one is the same or an earlier one."""
+        return isinstance(other, CaptureNumber) and self.number >= other.number
+
+    def behind(self, place: Any) -> str | None:
+        """Return the LSN of a record as text if it is greater than this one, else None."""
+        if place is None or not re.fullmatch("[0-9A-F]{20}", place) or int(place, 16) <= self.number:
+            return None
+        return f"{place[:8]}:{place[8:16]}:{place[16:]}"
+
+
+Position = Seen | Place | ChangeNumber | CaptureNumber
 
 
 def position_of(kind: str, text: str, table: object) -> Position:
     """Return the position of a snapshot table in its log. Raises UsageError where it is none that can be used."""
-    known: dict[str, type[Seen] | type[Place]] = {of.kind: of for of in (Seen, Place)}
+    known: dict[str, type[Position]] = {of.kind: of for of in (Seen, Place, ChangeNumber, CaptureNumber)}
     if kind not in known:
         raise UsageError(
-            f"The position of {table} is a {kind}, and only snapshots of PostgreSQL and MySQL are staged beside a log "
-            "so far: stage it into a staging table of its own, whose models read it with the macro snapshots."
+            f"The position of {table} is a {kind}, and only snapshots of Oracle, MySQL, PostgreSQL and SQL Server are "
+            "staged beside a log so far: stage it into a staging table of its own, whose models read it with the macro "
+            "snapshots."
         )
     position = known[kind].of(text)
     if position is None:

@@ -212,28 +212,27 @@ class _Run:
         return key_of(rows, asked, self.job.table)
 
     def _key_of_log(self, object_: str, position: Position, moment: str) -> Sequence[str]:
-        fields = ["lsn string", *(f"{log}_{part} string" for log in ("log", "binlog") for part in ("file", "position"))]
-        names = f"primary_keys array<string>, replication_index array<string>, {', '.join(fields)}"
+        logs = [f"{log}_{part} string" for log in ("log", "binlog") for part in ("file", "position")]
+        fields = ["primary_keys array<string>", "replication_index array<string>", "lsn string", "scn string", *logs]
         was_before = f"appended_at < to_timestamp({literal(moment)}) - interval '1 hour'"
-        number = "try_cast(regexp_extract(file, '([0-9]{1,18})$', 1) as bigint)"
-        place = f"struct({number} as file, try_cast(offset as bigint) as offset, file as name)"
         newest = (
             self.spark.table(self.job.staging.sql)
             .where(f"object = {literal(object_)} and source = 'datastream'")
             .selectExpr(
                 "batch", "appended_at",
-                f"from_json(record, 'read_method string, source_metadata struct<{names}>') as said",
+                f"from_json(record, 'read_method string, source_metadata struct<{', '.join(fields)}>') as said",
             )
             .selectExpr("batch", "appended_at", "said.read_method", "said.source_metadata.*")
             .selectExpr(
-                "batch", "appended_at", "read_method", "lsn", "coalesce(primary_keys, replication_index) as key",
+                "batch", "appended_at", "read_method", "lsn", "scn",
+                "coalesce(primary_keys, replication_index) as key",
                 "coalesce(log_file, binlog_file) as file", "coalesce(log_position, binlog_position) as offset",
             )
             .where("cardinality(key) > 0")
             .selectExpr(
                 "max_by(key, batch) as key", "count(*) as records", f"count_if({position.of_database}) as of_database",
                 "max_by(file, if(file is null, null, batch)) as file",
-                f"max(if({was_before} and {number} is not null, {place}, null)) as place",
+                f"max(if({was_before}, {position.place_of_record}, null)) as place",
             )
             .collect()[0]
         )  # fmt: skip
@@ -242,29 +241,30 @@ class _Run:
                 f"No record of {object_} in {self.job.staging} is one of {position.database}, as the snapshot is: take "
                 "it from the database of the log."
             )
-        if isinstance(position, Place) and newest.file:
-            self._refuse_other_log(object_, position, newest.file, newest.place)
+        self._refuse_other_log(object_, position, newest.file, newest.place)
         return list(newest.key or ())
 
-    def _refuse_other_log(self, object_: str, position: Place, file: str, place: Any) -> None:
-        """Raise UsageError where the binary log of the snapshot is not that of the records.
+    def _refuse_other_log(self, object_: str, position: Position, file: str | None, place: Any) -> None:
+        """Raise UsageError where the log of the snapshot is not that of the records.
 
-        `file`: that of the newest record. `place`: the last one, {file, offset, name}, of the records that were
-        appended before the snapshot was taken, which a snapshot of the log's server contains; None if there is none.
-        Clocks may differ by an hour.
+        `file`: the binary log of the newest record, None if it names none. `place`: the last one of the records that
+        were appended before the snapshot was taken, which a snapshot of the log's server contains, in the form of
+        `place_of_record`; None if there is none. Clocks may differ by an hour.
         """
-        if file.rstrip("0123456789") != position.name:
+        behind = position.behind(place)
+        if isinstance(position, Place) and file and file.rstrip("0123456789") != position.name:
             said = f"The records of {object_} in {self.job.staging} are of {file}"
-        elif place is not None and (place.file, place.offset or 0) > (position.file, position.offset):
+        elif behind is not None:
             said = (
-                f"{self.job.staging} has a change of {object_} at {place.name}:{place.offset}, appended an hour or "
-                "more before the snapshot was taken"
+                f"{self.job.staging} has a change of {object_} at {behind}, appended an hour or more before the "
+                "snapshot was taken"
             )
         else:
             return
+        log = "binary log" if isinstance(position, Place) else "log"
         raise UsageError(
-            f"{said}, and the snapshot is of {position.text}: it is of another server, or the binary log has begun "
-            "anew. Take it from the server of the log; for a log that has begun anew, stage into a new --staging."
+            f"{said}, and the snapshot is of {position.text}: it is of another server, or the {log} has begun anew. "
+            "Take it from the server of the log; for a log that has begun anew, stage into a new --staging."
         )
 
     def _refuse_earlier(self, known: Mapping[str, Any], position: Position, object_: str) -> None:

@@ -12,7 +12,10 @@
 
     MySQL's snapshot lies between two places of its binary log. The very place may be the end of a change that it
     contains, or the beginning of the first one that it does not contain, so such a change is uncertain. A staged
-    snapshot contains it if its time is before `position.from`. -#}
+    snapshot contains it if its time is before `position.from`.
+
+    Oracle's scn says when a row was changed, and not when that was committed. So a change up to the scn of a snapshot is
+    contained only if its time is before `position.from`. -#}
 {%- macro side_of(position, inputs) -%}
 {%- set backfill = "split_part(_change_place, '/', 2) = '0'" -%}
 {%- set generations = inputs.objects.values() | map(attribute='generations', default=[]) | select | list -%}
@@ -41,17 +44,19 @@
   {%- set bound = reconcile.coordinates_of(position) if not generations else none -%}
   {%- set place = "array_join(slice(split(_change_place, '/'), 3, " ~ (bound or '').split('/') | length ~ "), '/')" -%}
   {%- set early, late = '_change_time < ' ~ position.from, 'not ' ~ backfill ~ ' and _change_time > ' ~ position.to -%}
+  {%- set early_read = '_change_time <= ' ~ position.contains_backfills_until if position.contains_backfills_until else early -%}
   {%- if not bound -%}
     {%- set before, after = early, late -%}
   {%- elif position.kind == 'scn' -%}
-    {%- set before, after = early, 'not ' ~ backfill ~ ' and ' ~ place ~ ' > ' ~ reconcile.literal(bound) -%}
+    {%- set bound = reconcile.literal(bound) -%}
+    {%- set before = 'if(' ~ backfill ~ ', ' ~ early_read ~ ', ' ~ early ~ ' and ' ~ place ~ ' <= ' ~ bound ~ ')' -%}
+    {%- set after = 'not ' ~ backfill ~ ' and ' ~ place ~ ' > ' ~ bound -%}
   {%- elif position.kind == 'binlog' -%}
     {%- set bound = reconcile.literal(bound) -%}
-    {%- set before = 'if(' ~ backfill ~ ', ' ~ early ~ ', ' ~ place ~ ' < ' ~ bound ~ ')' if not position.contains_backfills_until
-          else 'if(' ~ backfill ~ ', _change_time <= ' ~ position.contains_backfills_until ~ ', ' ~ place ~ ' < ' ~ bound ~ ' or ' ~ place ~ ' = ' ~ bound ~ ' and ' ~ early ~ ')' -%}
+    {%- set before = 'if(' ~ backfill ~ ', ' ~ early_read ~ ', ' ~ place ~ ' < ' ~ bound ~ (' or ' ~ place ~ ' = ' ~ bound ~ ' and ' ~ early if position.contains_backfills_until else '') ~ ')' -%}
     {%- set after = 'not ' ~ backfill ~ ' and ' ~ place ~ ' > ' ~ bound -%}
   {%- else -%}
-    {%- set before = early ~ ' or not ' ~ backfill ~ ' and ' ~ place ~ ' <= ' ~ reconcile.literal(bound) -%}
+    {%- set before = 'if(' ~ backfill ~ ', ' ~ early_read ~ ', ' ~ early ~ ' or ' ~ place ~ ' <= ' ~ reconcile.literal(bound) ~ ')' -%}
     {%- set after = late -%}
   {%- endif -%}
 {%- endif -%}

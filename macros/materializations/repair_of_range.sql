@@ -1,4 +1,5 @@
-{#- The newest snapshot beside the log, if the range has it: {snapshot, first}. `first` is the first batch that may hold
+{#- The newest snapshot beside the log, if the range has it: {snapshot, oldest, first}. `oldest`: the first snapshot of the
+    range; of a current row only the newest one counts. `first` is the first batch that may hold
     changes that the snapshot does not contain: they were committed after the snapshot was taken, and so appended after
     it; or changes of which its position does not show whether it contains them, see `position_of_staged`. The clocks of
     the source and of the appending job may differ by an hour. Of the batches from `first` on that were applied before,
@@ -9,22 +10,25 @@
   {%- set staging = inputs.relations[0] -%}
   {%- do reconcile.refuse_two_snapshots(staging, snapshot, base_snapshot) -%}
   {%- if not first <= snapshot.batch <= last -%}{{ return(none) }}{%- endif -%}
-  {%- do reconcile.refuse_missing_rows_of_snapshot(staging, snapshot) -%}
-  {%- if kind == 'rebuild' or first == 1 -%}{{ return({'snapshot': snapshot, 'first': first}) }}{%- endif -%}
-  {%- set position = reconcile.position_of_staged(snapshot) -%}
+  {%- set of_range = reconcile.snapshots_in_order(snapshot) | selectattr('batch', 'ge', first) | list -%}
+  {%- for one in of_range -%}{%- do reconcile.refuse_missing_rows_of_snapshot(staging, one) -%}{%- endfor -%}
+  {%- if kind == 'rebuild' or first == 1 -%}{{ return({'snapshot': snapshot, 'oldest': of_range[0], 'first': first}) }}{%- endif -%}
+  {%- set position = reconcile.position_of_staged(of_range[0]) -%}
   {%- set begun = run_query(
         'select min(batch) from ' ~ reconcile.qualified(staging) ~ ' where appended_at >= ' ~ (position.from or position.taken_at) ~ " - interval '1 hour'")[0][0] | int(first) -%}
   {%- set purged = reconcile.last_purged(inputs) -%}
   {%- if begun <= purged -%}
     {%- do reconcile.raise_complaints(['the snapshot of ' ~ snapshot.object ~ ' in batch ' ~ snapshot.batch ~ ' of ' ~ reconcile.ledger_name(staging) ~ ' perhaps lacks changes of batch ' ~ purged
-          ~ ', which was purged; take a new snapshot ' ~ ('a day and an hour' if position.from else 'an hour') ~ ' or more after that batch was appended, and stage that']) -%}
+          ~ ', which was purged; take a new snapshot ' ~ {'pg_snapshot': 'an hour', 'lsn': 'two hours'}.get(snapshot.position_kind, 'a day and an hour') ~ ' or more after that batch was appended, and stage that']) -%}
   {%- endif -%}
-  {{ return({'snapshot': snapshot, 'first': [begun, first] | min}) }}
+  {{ return({'snapshot': snapshot, 'oldest': of_range[0], 'first': [begun, first] | min}) }}
 {%- endmacro %}
 
-{#- The snapshot that a base table has applied, as its property says it: its place, and its id. -#}
+{#- The snapshot that a base table has applied, as its property says it: its place, and its id; and a digest of the ids
+    of earlier ones that count, too. -#}
 {%- macro name_of_applied(snapshot) -%}
-  {{ return(snapshot.place ~ ' ' ~ snapshot.snapshot) }}
+  {%- set earlier = reconcile.snapshots_in_order(snapshot)[:-1] | map(attribute='snapshot') | list -%}
+  {{ return(snapshot.place ~ ' ' ~ snapshot.snapshot ~ (' ' ~ local_md5(earlier | join(' ')) if earlier else '')) }}
 {%- endmacro %}
 
 {#- The order of a base table's rows depends on the newest snapshot that it has applied. Staging may have lost that one,
@@ -35,13 +39,17 @@
 {%- macro refuse_lost_snapshot(relations, inputs, of_base, newest, first) -%}
   {%- set of_base = (of_base or '0') | string -%}
   {%- set applied, staged = of_base.split(' ')[0] | int(0), newest.place if newest else 0 -%}
+  {%- set known = reconcile.snapshots_in_order(newest) | selectattr('place', 'le', applied) | list -%}
+  {%- set is_history = config.get('materialized') == 'history' -%}
   {%- if flags.EMPTY -%}{{ return(none) }}{%- endif -%}
   {%- if applied > staged -%}
     {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has applied snapshot ' ~ applied ~ ' beside the log, and ' ~ reconcile.ledger_name(inputs.relations[0]) ~ ' has '
           ~ (staged or 'none') ~ '; restore the staging table, or rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
-  {%- elif applied == staged and ' ' in of_base and of_base != reconcile.name_of_applied(newest) -%}
-    {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has applied another snapshot ' ~ applied ~ ' beside the log than the one in batch ' ~ newest.batch ~ ' of '
-          ~ reconcile.ledger_name(inputs.relations[0]) ~ ', which was staged after that one was taken back; rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
+  {%- elif known and of_base not in [applied | string, reconcile.name_of_applied(dict(known[-1], earlier=known[:-1]))] or applied and is_history and not known -%}
+    {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has applied '
+          ~ ('other snapshots up to ' ~ applied ~ ' beside the log than those of ' ~ reconcile.ledger_name(inputs.relations[0]) ~ ', of which one was taken back or staged since' if is_history
+             else 'another snapshot ' ~ applied ~ ' beside the log than the one in batch ' ~ newest.batch ~ ' of ' ~ reconcile.ledger_name(inputs.relations[0]) ~ ', which was staged after that one was taken back')
+          ~ '; rebuild with `' ~ reconcile._rebuild_command() ~ '`']) -%}
   {%- elif applied < staged and newest.batch < first -%}
     {%- do reconcile.raise_complaints([reconcile.ledger_name(relations.base) ~ ' has batch ' ~ newest.batch ~ ' without the snapshot in it, as an earlier version of this package applied it; rebuild with `'
           ~ reconcile._rebuild_command() ~ '`']) -%}

@@ -14,6 +14,9 @@
       'notes_cache': 'reconcile_notes_' ~ name,
       'fold_cache': 'reconcile_fold_' ~ name,
       'rows_cache': 'reconcile_rows_' ~ name,
+      'keys_cache': 'reconcile_keys_' ~ name,
+      'records_cache': 'reconcile_records_' ~ name,
+      'removed_cache': 'reconcile_removed_' ~ name,
   }) }}
 {%- endmacro %}
 

@@ -75,7 +75,9 @@
     {%- set built = reconcile._built(complaints, form.keyless) -%}
   {%- endif -%}
   {%- set snapshot = reconcile.snapshot_of_log(inputs.relations[0], inputs.objects) if inputs.objects and inputs.relations | length == 1 else none -%}
-  {%- do complaints.extend(reconcile.complaints_of_snapshot(snapshot, form, inputs, as_of)) if snapshot -%}
+  {%- for one in reconcile.snapshots_in_order(snapshot) -%}
+    {%- do complaints.extend(reconcile.complaints_of_snapshot(one, form, inputs, as_of, not loop.last)) -%}
+  {%- endfor -%}
   {%- do reconcile.raise_complaints(complaints) -%}
   {%- set known = built.columns if not as_of and not reconcile.is_made_anew() else none -%}
   {%- set changes = reconcile.changed_columns(form.shown, known) if known else {} -%}

@@ -14,7 +14,7 @@
 {#- The newest snapshot of each object in each staging table, {staging table: {object: snapshot}}, up to the cut of the
     run. `cuts`: the last batch of each staging table. A snapshot: {object, batch, place, snapshot, position_kind,
     position, taken_at, uncertainty, key, columns, rows}, as ingestion/reconcile_jobs/log_snapshots.py writes it.
-    `place` counts the snapshots of the object. -#}
+    `place` counts the snapshots of the object. `earlier`: those before the newest one, a list. -#}
 {%- macro snapshots_in_staging(cuts) -%}
   {%- set found = {} -%}
   {%- for node in reconcile.reconciled_nodes() -%}
@@ -30,13 +30,15 @@
     notes its appends as a property of the table, so only tables with snapshots are queried. A view shows no property,
     and a table that was copied by hand has perhaps none: such a relation is queried too. -#}
 {%- macro newest_snapshots(relation, last=none) -%}
-  {%- set newest = {} -%}
+  {%- set found, newest = [], {} -%}
   {%- if reconcile._may_have_snapshots(relation) -%}
     {%- for row in run_query(reconcile._staged_snapshots(relation, last)) -%}
-      {%- set snapshot = dict(fromjson(row[0]), batch=row[1]) -%}
-      {%- do newest.update({snapshot.object: snapshot}) if snapshot.place > newest.get(snapshot.object, {'place': 0}).place -%}
+      {%- do found.append(dict(fromjson(row[0]), batch=row[1])) -%}
     {%- endfor -%}
   {%- endif -%}
+  {%- for snapshot in found | sort(attribute='place') -%}
+    {%- do newest.update({snapshot.object: dict(snapshot, earlier=found | selectattr('object', 'equalto', snapshot.object) | selectattr('place', 'lt', snapshot.place) | sort(attribute='place') | list)}) -%}
+  {%- endfor -%}
   {{ return(newest) }}
 {%- endmacro %}
 
@@ -60,11 +62,17 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
   {{ return(none) }}
 {%- endmacro %}
 
+{#- The snapshots that count for the model, a list in their order. `snapshot`: the newest one, none if there is none. Of
+    a current row only the newest one counts. -#}
+{%- macro snapshots_in_order(snapshot) -%}
+  {{ return([] if not snapshot else ((snapshot.earlier or []) if config.get('materialized') == 'history' else []) + [snapshot]) }}
+{%- endmacro %}
+
 {#- The kind of the positions at which a model takes snapshots beside its log; none if it takes none. `properties`: what
-    orders the records of the object, as `model_inputs` has it. A kind shows for every change whether a snapshot contains
-    it: by its transaction, or by its place in the log, but for a change at the very place. -#}
+    orders the records of the object, as `model_inputs` has it. A kind shows whether a snapshot contains a change: by its
+    transaction, or by its place in the log and its time, but for some changes around the position, see `side_of`. -#}
 {%- macro kind_of_snapshots(properties) -%}
-  {{ return('pg_snapshot' if 'snapshots' in properties else 'binlog' if properties.coordinates == ['log_file', 'log_position'] else none) }}
+  {{ return('pg_snapshot' if 'snapshots' in properties else {'log_file': 'binlog', 'scn': 'scn', 'lsn': 'lsn'}.get((properties.coordinates or [none])[0])) }}
 {%- endmacro %}
 
 {#- The position of a staged snapshot, as `side_of` takes it. The clock that stamps a backfill row may be fast, and the
@@ -73,7 +81,7 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
     too, and its transaction or its place decides.
 
     `from`: the earliest time of a change of which the place does not show whether the snapshot contains it. Of MySQL,
-    the time is that of the statement. So a transaction may be open for a day. -#}
+    the time is that of the statement, and of Oracle it perhaps is. So a transaction may be open for a day. -#}
 {%- macro position_of_staged(snapshot) -%}
   {%- set taken_at = reconcile.moment_of_snapshot(snapshot) -%}
   {%- set exact = snapshot.position_kind == 'pg_snapshot' -%}
@@ -81,7 +89,7 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
   {{ return({
       'kind': snapshot.position_kind, 'value': snapshot.position, 'label': snapshot.position_kind ~ ' ' ~ snapshot.position, 'taken_at': taken_at,
       'contains_backfills_until': taken_at ~ ' + ' ~ interval,
-      'from': none if exact else taken_at ~ ' - ' ~ ("interval '1 day'" if snapshot.position_kind == 'binlog' else interval), 'to': none if exact else taken_at ~ ' + ' ~ interval}) }}
+      'from': none if exact else taken_at ~ ' - ' ~ ("interval '1 day'" if snapshot.position_kind in ['binlog', 'scn'] else interval), 'to': none if exact else taken_at ~ ' + ' ~ interval}) }}
 {%- endmacro %}
 
 {#- When a snapshot was taken, as SQL. -#}
@@ -95,17 +103,16 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
 {%- endmacro %}
 
 {#- What is wrong with a snapshot that stands beside the log of a model: a list of sentences.
-    `form`, `inputs` and `as_of`: those of the model, as `model_settings` has them. -#}
-{%- macro complaints_of_snapshot(snapshot, form, inputs, as_of) -%}
+    `form`, `inputs` and `as_of`: those of the model, as `model_settings` has them. `is_earlier`: a newer one was staged
+    since, so that only a history counts it. -#}
+{%- macro complaints_of_snapshot(snapshot, form, inputs, as_of, is_earlier=false) -%}
   {%- set complaints = [] -%}
+  {%- set cure_of_earlier = 'a history counts all snapshots, also those before the newest: take this one back, as docs/repair.md says, and rebuild the model' -%}
   {%- set beginning = 'its staging table has a snapshot of ' ~ snapshot.object ~ ' beside the log (batch ' ~ snapshot.batch ~ '), and ' -%}
   {%- set properties = inputs.objects[snapshot.object] -%}
   {%- set kind = reconcile.kind_of_snapshots(properties) -%}
-  {%- if form.materialized == 'history' -%}
-    {%- do complaints.append(beginning ~ 'a history cannot take snapshots yet; make it a current_state, or let the history read another staging table, without snapshots') -%}
-  {%- endif -%}
   {%- if not kind -%}
-    {%- do complaints.append(beginning ~ 'only models of datastream_postgresql and datastream_mysql take snapshots beside a log so far; stage snapshots of this source into a staging table of their own') -%}
+    {%- do complaints.append(beginning ~ 'only models of datastream_oracle, datastream_mysql, datastream_postgresql and datastream_sqlserver take snapshots beside a log so far; stage snapshots of this source into a staging table of their own') -%}
   {%- elif snapshot.position_kind != kind -%}
     {%- do complaints.append(beginning ~ 'the position of the snapshot is a ' ~ snapshot.position_kind ~ ', but this model needs a ' ~ kind ~ '; take a snapshot of the database of the log with snapshot.py, and stage it') -%}
   {%- endif -%}
@@ -137,9 +144,9 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
   {%- for column in form.columns -%}
     {%- set type = types.get(column.name | lower) -%}
     {%- if not type -%}
-      {%- do complaints.append(beginning ~ 'the snapshot has no column ' ~ column.name ~ ', which the model declares; take a snapshot with it, and stage that') -%}
+      {%- do complaints.append(beginning ~ 'the snapshot has no column ' ~ column.name ~ ', which the model declares; ' ~ (cure_of_earlier if is_earlier else 'take a snapshot with it, and stage that')) -%}
     {%- elif not reconcile._is_same_type(type, column.type.ddl) -%}
-      {%- do complaints.append(beginning ~ 'column ' ~ column.name ~ ' is ' ~ type ~ ' in the snapshot and ' ~ column.type.ddl ~ ' in the model, which loses digits or does not fit; take a snapshot with that type (--columns), and stage it') -%}
+      {%- do complaints.append(beginning ~ 'column ' ~ column.name ~ ' is ' ~ type ~ ' in the snapshot and ' ~ column.type.ddl ~ ' in the model, which loses digits or does not fit; ' ~ (cure_of_earlier if is_earlier else 'take a snapshot with that type (--columns), and stage it')) -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(complaints) }}

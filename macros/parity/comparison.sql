@@ -240,13 +240,13 @@
   {{ return(complaints) }}
 {%- endmacro %}
 
-{#- Whether a position includes all that a snapshot beside the log contains. -#}
+{#- Whether a position includes all that a snapshot beside the log contains. The rows of an LSN have all changes up to it
+    and maybe more, so there the rows have to be the later ones, too. -#}
 {%- macro _contains_snapshot(position, snapshot) -%}
   {%- if position.kind != snapshot.position_kind -%}{{ return(false) }}{%- endif -%}
-  {%- if position.kind == 'binlog' -%}
-    {{ return(reconcile.coordinates_of(position) >= reconcile.coordinates_of({'kind': 'binlog', 'value': snapshot.position})) }}
-  {%- elif position.kind != 'pg_snapshot' -%}
-    {{ return(false) }}
+  {%- if position.kind != 'pg_snapshot' -%}
+    {{ return(reconcile.coordinates_of(position) >= reconcile.coordinates_of({'kind': position.kind, 'value': snapshot.position})
+        and (position.kind != 'lsn' or position.taken_at >= reconcile.moment_of_snapshot(snapshot))) }}
   {%- endif -%}
   {%- set xmax = snapshot.position.split(':')[1] | int -%}
   {%- set was_open = snapshot.position.split(':')[2].split(',') -%}

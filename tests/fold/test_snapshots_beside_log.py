@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,12 +14,26 @@ import pytest
 from datastream import READ_METHODS, Staged, event
 from memory import Memory
 from mortal_memory import MortalMemory
-from plain_dbt import CompilerError
+from plain_dbt import CompilerError, PlainProject
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from shop import different, records
-from snapshot_model import UNCERTAINTY, Backfill, BinaryLog, Change, Database, Record, Snapshot, fold
-from truth import CAPTURE, DELIVERIES, _parsed, counted, declared, true_rows
+from snapshot_model import (
+    UNCERTAINTY,
+    Backfill,
+    BinaryLog,
+    Change,
+    ChangeNumbers,
+    Database,
+    LateCapture,
+    Record,
+    Snapshot,
+    Version,
+    fold,
+    versions,
+)
+from true_versions import Told, micros, replayed, shown, told_of
+from truth import CAPTURE, DELIVERIES, counted, declared, rows_of_snapshot, true_rows
 from truth import COLUMNS as COLUMNS_OF_CAPTURE
 from truth import KEYS as KEYS_OF_CAPTURE
 
@@ -36,12 +50,17 @@ def text(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-KINDS = {"postgresql": "pg_snapshot", "mysql": "binlog"}
+KINDS = {"postgresql": "pg_snapshot", "mysql": "binlog", "oracle": "scn", "sqlserver": "lsn"}
 
 
 def binlog(place: int) -> tuple[str, int]:
     """Return a file of a binary log and a place in it. As texts, neither of them is in the order of the places."""
     return f"mysql-bin.{999_998 + place // 10}", 95 + place % 10
+
+
+def lsn(place: int) -> tuple[int, int, int]:
+    """Return the three numbers of an LSN of SQL Server."""
+    return 0x25 + place // 16, 0xF8 + place % 16, 3
 
 
 class Things:
@@ -57,9 +76,13 @@ class Things:
         self.project.source(f"beside_{name}_lake", "changes")
         self.models = list(models)
         for model, config in models.items():
+            said = config
+            if source == "oracle":  # addresses of rows are what no snapshot has
+                said = said.replace("meta={", "meta={'row_ids': false, ")
+                said += "" if "meta={" in said else ", meta={'row_ids': false}"
             self.project.model(
                 model,
-                f"{{{{ config({config}, unique_key='id') }}}}\n"
+                f"{{{{ config({said}, unique_key='id') }}}}\n"
                 f"{{{{ reconcile.datastream_{source}(source('lake', 'changes'), 'shop.things') }}}}",
                 COLUMNS,
                 data_tests=["ledger_balances"],
@@ -100,6 +123,12 @@ class Things:
         assert len(found) == len(rows), "a key is there twice"
         return found
 
+    def versions(self) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = {}
+        for row in self.memory.table(f"{self.schema}.things").orderBy("id", "_change_sequence").collect():
+            found.setdefault(row.id, []).append(row.name + ("" if row.is_current else " ended"))
+        return found
+
     def balances(self) -> bool:
         return not self.project.failing_tests("things")
 
@@ -128,6 +157,11 @@ def change(
     said: dict[str, Any] = {"lsn": f"0/{place:X}", "tx_id": None if transaction is None else str(transaction)}
     if source == "mysql":
         said = dict(zip(("log_file", "log_position"), binlog(place), strict=True))
+    elif source == "oracle":
+        said = {"scn": 999_990 + place, "rs_id": f" 0x{7 - place % 7:06x}.00000001.0010 ", "ssn": 0}
+    elif source == "sqlserver":
+        file, block, slot = lsn(place)
+        kind, said = kind.replace("UPDATE", "UPDATE-INSERT"), {"lsn": f"{file:08x}:{block:08x}:{slot:04x}"}
     more = {"read_method": READ_METHODS[source][1], "read_timestamp": text(backfill)} if backfill else {}
     at = text(backfill or committed)
     return event(
@@ -141,10 +175,15 @@ def of_mysql(id_: int, name: str | None, place: int, **said: Any) -> str:
     return change(id_, name, place, None, source="mysql", **said)
 
 
-def position_at(place: int) -> str:
-    """Return a place of a binary log as the position of a snapshot."""
-    file, offset = binlog(place)
-    return f"{file}:{offset}"
+def position_at(place: int, source: str = "mysql") -> str:
+    """Return a place of a log as the position of a snapshot."""
+    if source == "oracle":
+        return str(999_990 + place)
+    if source == "sqlserver":
+        file, block, slot = lsn(place)
+        return f"0x{file:08X}{block:08X}{slot:04X}"
+    name, offset = binlog(place)
+    return f"{name}:{offset}"
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +232,41 @@ def test_a_gap_is_repaired_deletes_included_and_late_changes_of_before_change_no
     assert things.account("replay")["delivered"] == 15
 
 
+def test_a_history_shows_what_a_snapshot_knows_and_the_log_lost(memory: Memory) -> None:
+    things = Things(memory, "past", OF_HISTORY)
+    things.append(change(1, "a", 1, 1), change(2, "b", 2, 1), change(3, "c", 3, 1), change(5, "e", 4, 9), hours=-0.5)
+    things.run()
+
+    # Transaction 9 was open: its change lies before the snapshot in the log, and is not in it.
+    things.append(*things.snapshot({1: "a", 2: "B", 4: "d", 5: "old"}, "9:12:9"))
+    assert things.run().endswith("; repaired at pg_snapshot 9:12:9: 2 inserted, 1 updated, 1 deleted")
+    repaired = {1: ["a"], 2: ["b ended", "B"], 3: ["c ended"], 4: ["d"], 5: ["old ended", "e"]}
+    assert things.versions() == repaired
+    assert things.account() == {"delivered": 4, "applied": 4, "duplicate": 1, "inserted": 2, "updated": 1, "deleted": 1}
+    assert things.balances()
+
+    # What was lost comes late: the row of the snapshot tells nothing more. And changes of which nothing was known.
+    things.append(change(2, "B", 5, 2), change(1, "late", 6, 2), change(3, None, 7, 2), hours=1)
+    things.run()
+    repaired |= {1: ["a ended", "late ended", "a"]}
+    assert things.versions() == repaired
+    assert things.account("apply") == {"delivered": 3, "applied": 3, "updated": 2, "deleted": 1}
+    assert things.balances()
+    assert things.run() == "nothing new"
+
+    things.append(*things.snapshot({1: "a", 2: "B", 4: "d", 5: "e"}, "20:20:"))
+    assert things.run().endswith(": 0 inserted, 0 updated, 0 deleted")
+    things.append(change(1, "later", 30, 21), change(2, "b2", 8, 3), hours=2)
+    things.run()
+    repaired |= {1: ["a ended", "late ended", "a ended", "later"], 2: ["b ended", "B ended", "b2 ended", "B"]}
+    assert things.versions() == repaired
+    before = sorted(map(str, memory.rows(f"{things.schema}.things__base")))
+    things.run(full_refresh=True)
+    assert things.versions() == repaired
+    assert sorted(map(str, memory.rows(f"{things.schema}.things__base"))) == before
+    assert things.balances()
+
+
 @pytest.mark.matrix
 def test_a_repair_dies_before_each_statement_and_the_next_one_makes_it_good(spark: SparkSession) -> None:
     with MortalMemory(spark) as memory:
@@ -206,6 +280,28 @@ def test_a_repair_dies_before_each_statement_and_the_next_one_makes_it_good(spar
             assert things.balances()
 
         assert memory.die_before_each("snapshot beside a log", things.run, check) >= 4, memory.written
+
+
+@pytest.mark.matrix
+def test_a_repair_of_a_history_dies_before_each_statement_and_the_next_one_makes_it_good(spark: SparkSession) -> None:
+    """And the range after it: of that the snapshot's rows are removed that tell nothing more."""
+    with MortalMemory(spark) as memory:
+        things = Things(memory, "history_dies", OF_HISTORY)
+        things.append(
+            change(1, "a", 1, 1), change(2, "b", 2, 1), change(3, "c", 3, 1), change(5, "e", 4, 9), hours=-0.5
+        )
+        things.run()
+        things.append(*things.snapshot({1: "a", 2: "B", 4: "d", 5: "old"}, "9:12:9"))
+        expected = {1: ["a"], 2: ["b ended", "B"], 3: ["c ended"], 4: ["d"], 5: ["old ended", "e"]}
+
+        def check() -> None:
+            assert things.versions() == expected
+            assert things.balances()
+
+        assert memory.die_before_each("snapshot beside the log of a history", things.run, check) >= 4, memory.written
+        things.append(change(2, "B", 5, 2), change(1, "late", 6, 2), change(3, None, 7, 2), hours=1)
+        expected |= {1: ["a ended", "late ended", "a"]}
+        assert memory.die_before_each("late changes beside a snapshot", things.run, check) >= 4, memory.written
 
 
 def test_a_snapshot_that_is_equal_writes_nothing(memory: Memory) -> None:
@@ -476,6 +572,75 @@ def test_a_later_change_of_a_binary_log_that_begins_anew_is_quarantined(memory: 
     assert things.balances()
 
 
+# --- logs that do not tell what was committed when --------------------------------------------------------------------
+
+
+def test_a_table_of_sqlserver_is_repaired_at_the_last_number_that_its_capture_had(memory: Memory) -> None:
+    """The rows of the snapshot have all changes up to that number, and maybe more."""
+    things = Things(memory, "sqlserver", {"things": MODELS["things"]}, source="sqlserver")
+
+    def told(id_: int, name: str | None, place: int, **said: Any) -> str:
+        return change(id_, name, place, None, source="sqlserver", **({"committed": TAKEN} | said))
+
+    long_ago = TAKEN - timedelta(hours=2)
+    things.append(told(1, "a", 1), told(2, "b", 2), told(3, "c", 9), told(4, "d", 20, committed=long_ago), hours=-3)
+    things.append(told(5, "e", 21), told(6, "f", 22), told(7, "g", 23), hours=-0.5)
+    things.run()
+    # Of the changes behind the number, that of 4 is too old not to be in the snapshot; 5, 6 and 7 are in doubt.
+    things.append(*things.snapshot({1: "a", 2: "B", 5: "e", 6: "old", 8: "h"}, position_at(16, "sqlserver")))
+    said = "; repaired at lsn 0x00000026000000F80003: 1 inserted, 1 updated, 2 deleted, 2 in doubt"
+    assert things.run().endswith(said)
+    repaired = {1: "a", 2: "B", 5: "e", 6: "f", 7: "g", 8: "h"}
+    assert things.rows() == repaired
+    things.append(told(3, "late", 15), told(4, "late", 21, committed=long_ago), told(2, None, 12), hours=1)
+    things.run()
+    assert things.rows() == repaired
+    # A later change whose number the snapshot contains is of a log that began anew.
+    things.append(told(1, "A", 30, committed=TAKEN + timedelta(hours=2)), hours=2)
+    things.append(told(2, "anew", 3, committed=TAKEN + timedelta(hours=2)), hours=2)
+    things.run()
+    assert things.rows() == {**repaired, 1: "A"}
+    (row,) = memory.rows(f"{things.schema}.things__quarantine")
+    assert "contains the change by its place in the log, and the change is an hour or more later" in row._change_error
+    # The next snapshot decides.
+    things.append(*things.snapshot({1: "A", 2: "B", 5: "e", 6: "F", 8: "h"}, position_at(31, "sqlserver")))
+    assert things.run().endswith("0 inserted, 1 updated, 1 deleted")
+    assert things.rows() == {1: "A", 2: "B", 5: "e", 6: "F", 8: "h"}
+    assert things.balances()
+    things.run(full_refresh=True)
+    assert things.rows() == {1: "A", 2: "B", 5: "e", 6: "F", 8: "h"}
+
+
+def test_a_table_of_oracle_is_repaired_but_for_rows_that_were_changed_within_a_day(memory: Memory) -> None:
+    """An SCN says when a row was changed, and not when that was committed."""
+    things = Things(memory, "oracle", {"things": MODELS["things"]}, source="oracle")
+    days_ago, hours_ago = TAKEN - timedelta(days=2), TAKEN - timedelta(hours=5)
+
+    def told(id_: int, name: str | None, place: int, committed: datetime) -> str:
+        return change(id_, name, place, None, source="oracle", committed=committed)
+
+    things.append(told(1, "a", 1, days_ago), told(2, "b", 2, days_ago), told(3, "c", 9, days_ago), hours=-48)
+    things.append(told(4, "open", 11, hours_ago), told(5, "e", 12, hours_ago), told(6, "f", 13, hours_ago), hours=-0.5)
+    # The clock was set back: the place says that it is later.
+    things.append(told(7, "later", 20, days_ago), hours=0.5)
+    things.run()
+    things.append(*things.snapshot({1: "a", 2: "B", 4: "old", 5: "e", 8: "h"}, position_at(14, "oracle")))
+    assert things.run().endswith("; repaired at scn 1000004: 1 inserted, 1 updated, 1 deleted, 2 in doubt")
+    repaired = {1: "a", 2: "B", 4: "open", 5: "e", 6: "f", 7: "later", 8: "h"}
+    assert things.rows() == repaired
+    things.append(told(3, "late", 10, days_ago), told(2, None, 3, days_ago), told(6, "F", 15, TAKEN), hours=1)
+    things.run()
+    assert things.rows() == {**repaired, 6: "F"}
+    taken = TAKEN + timedelta(days=2)
+    rows = {1: "a", 2: "B", 4: "open", 5: "e", 6: "F", 7: "later", 8: "h"}
+    things.append(*things.snapshot({**rows, 5: "E"}, position_at(30, "oracle"), taken_at=text(taken)), hours=48)
+    assert things.run().endswith("0 inserted, 1 updated, 0 deleted")
+    assert things.rows() == {**rows, 5: "E"}
+    assert things.balances()
+    things.run(full_refresh=True)
+    assert things.rows() == {**rows, 5: "E"}
+
+
 # --- invented histories, against the model in plain Python -----------------------------------------------------------
 
 KEYS = 6
@@ -494,12 +659,20 @@ class Lives:
         self.database, self.taken = Database(), []
         if source == "mysql":
             self.database = BinaryLog(named_by_end=lambda key: key // 10 % 2 == 1)
+        elif source == "oracle":
+            self.database = ChangeNumbers()
+        elif source == "sqlserver":
+            self.database = LateCapture()
         backfills: dict[tuple[int, int], Backfill] = {}
         owners: dict[int, int] = {}
+        began: dict[int, int] = {}
         rounds = 40
         moments = sorted(chance.sample(range(5, rounds), 2))
         for number in range(rounds):
             self.database.tick()
+            for id_ in list(self.database.open) if source == "oracle" else ():
+                if self.database.clock - began[id_] >= UNCERTAINTY - 2:
+                    self.database.commit(id_)
             for history in range(histories):
                 running = [id_ for id_ in self.database.open if owners[id_] == history]
                 what = chance.random()
@@ -507,6 +680,7 @@ class Lives:
                     started = len(owners) + 1
                     by = chance.choice([started, *running])
                     owners.setdefault(by, history)
+                    began.setdefault(by, self.database.clock)
                     values = None if chance.random() < 0.3 else f"v{next(values_of_all)}"
                     self.database.change(by, history * 10 + chance.randrange(KEYS), values)
                 elif what < 0.85 and running:
@@ -516,7 +690,8 @@ class Lives:
                     rows = self.database.backfill(keys, of_backfills.randint(-UNCERTAINTY, UNCERTAINTY))
                     backfills |= {(row.key, row.read): row for row in rows}
             if number in moments:
-                self.taken.append((self.database.snapshot(), self._position(len(owners))))
+                snapshot = self.database.snapshot()
+                self.taken.append((snapshot, self._position(snapshot, len(owners))))
         for id_ in list(self.database.open):
             self.database.commit(id_)
         newest = self.taken[-1][0]
@@ -535,13 +710,19 @@ class Lives:
             of_backfills.choice(self.batches).append(row)
 
     def moment(self, clock: int) -> datetime:
-        """Return a moment of the database as the records say it; an hour is as long as a time may be wrong."""
-        return TAKEN - (self.database.clock - clock) * timedelta(hours=1) / UNCERTAINTY
+        """Return a moment of the database as the records say it; an hour is as long as a time may be wrong.
 
-    def _position(self, started: int) -> str:
+        Of Oracle, where a transaction may be open for a day, a day.
+        """
+        longest = timedelta(days=1) if self.source == "oracle" else timedelta(hours=1)
+        return TAKEN - (self.database.clock - clock) * longest / UNCERTAINTY
+
+    def _position(self, taken: Snapshot, started: int) -> str:
         """Return what the database says of a snapshot that was taken now; ids of transactions begin at 101."""
         if self.source == "mysql":
             return position_at(self.database.place)
+        if self.source != "postgresql":
+            return position_at(taken.place, self.source)
         open_ = [101 + id_ for id_ in range(started) if id_ + 1 not in self.database.finished]
         end = 101 + started
         return f"{min(open_, default=end)}:{end}:{','.join(map(str, open_))}"
@@ -550,14 +731,15 @@ class Lives:
         positions = dict(self.taken)
         for record in batch:
             if isinstance(record, Snapshot):
-                yield from things.snapshot(
-                    dict(record.rows), positions[record], taken_at=text(self.moment(record.taken))
-                )
+                said = {"uncertainty": "1 day"} if self.source == "oracle" else {}
+                taken_at = text(self.moment(record.taken))
+                yield from things.snapshot(dict(record.rows), positions[record], taken_at=taken_at, **said)
             elif isinstance(record, Backfill):
                 yield change(record.key, record.values, 0, None, self.moment(record.read), source=self.source)
             else:
                 place = record.place + (self.source == "postgresql")  # an LSN is not 0
-                yield change(record.key, record.values, place, record.transaction + 100, source=self.source)
+                when = {"committed": self.moment(record.at)} if self.source in ("oracle", "sqlserver") else {}
+                yield change(record.key, record.values, place, record.transaction + 100, source=self.source, **when)
 
 
 # A fresh view, its base table, and a view of everything.
@@ -609,6 +791,67 @@ def live(
     return sum(isinstance(record, Change) for record in staged)
 
 
+OF_HISTORY = {"things": "materialized='history'"}
+
+
+def live_in_history(
+    memory: Memory, name: str, lives: Lives, replaced: Mapping[str, Mapping[str, str]] | None = None
+) -> int:
+    """Deliver the histories batch by batch; compare all versions with the plain fold. Return how many there are."""
+    staged = list[Record]()
+    things = Things(memory, name, OF_HISTORY, replaced, lives.source)
+
+    def time(record: Record) -> float:
+        if isinstance(record, Change):
+            if lives.source in ("oracle", "sqlserver"):
+                return lives.moment(record.at).timestamp()
+            return (TAKEN - timedelta(hours=2)).timestamp()
+        return lives.moment(record.read if isinstance(record, Backfill) else record.taken).timestamp()
+
+    def shown() -> dict[int, list[Version]]:
+        found: dict[int, list[Version]] = {}
+        for row in memory.table(f"{things.schema}.things").orderBy("id", "_change_sequence").collect():
+            found.setdefault(row.id, []).append((row.name, row.valid_from.timestamp(), row.is_current))
+        return found
+
+    def base() -> list[Any]:
+        columns = ["id", "name", "_change_type", "_change_sequence", "valid_from", "valid_to", "_change_repeats"]
+        return sorted(map(str, memory.table(f"{things.schema}.things__base").select(*columns).collect()))
+
+    def check(when: str) -> None:
+        found, expected = shown(), versions(staged, time)
+        wrong = [key for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)]
+        if wrong:
+            key = min(wrong)
+            raise Wrong(f"{when}: {len(wrong)} keys differ, of {key} {found.get(key)} and not {expected.get(key)}")
+        if not things.balances():
+            raise Wrong(f"{when}: the ledger does not balance")
+
+    for number, batch in enumerate(lives.batches):
+        staged += batch
+        parts: list[list[Staged | str]] = [[]]
+        for row in lives.staged(things, batch):
+            if isinstance(row, Staged) and row.object == "#snapshot":
+                parts.append([])
+            parts[-1].append(row)
+        for part in parts:
+            things.append(*part)
+        things.run()
+        check(f"after batch {number}")
+    if replaced:
+        return 0
+    rows = base()
+    memory.delete(f"{things.schema}.reconcile_ledger", "kind <> 'rebuild'")
+    things.run()
+    check("applied again")
+    assert base() == rows
+    things.run(full_refresh=True)
+    check("rebuilt")
+    assert base() == rows
+    return sum(map(len, shown().values()))
+
+
+SOURCES = ["postgresql", "mysql", *(pytest.param(source, marks=pytest.mark.soak) for source in ("oracle", "sqlserver"))]
 SEEDS = [
     4,
     pytest.param(1, marks=pytest.mark.soak),
@@ -616,12 +859,22 @@ SEEDS = [
 ]
 
 
-@pytest.mark.parametrize("source", KINDS)
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_histories_with_snapshots_at_random_moments_give_the_rows_of_the_plain_fold(
     memory: Memory, seed: int, source: str
 ) -> None:
     assert live(memory, f"lives_of_{source}_{seed}", Lives(200, seed, source=source)) > 1000
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "seed", [pytest.param(4, marks=pytest.mark.soak), *(pytest.param(n, marks=pytest.mark.matrix) for n in range(1, 4))]
+)
+def test_histories_with_snapshots_at_random_moments_give_the_versions_of_the_plain_fold(
+    memory: Memory, seed: int, source: str
+) -> None:
+    assert live_in_history(memory, f"versions_of_{source}_{seed}", Lives(200, seed, source=source)) > 1000
 
 
 FOLD, RECORDS = (
@@ -655,7 +908,7 @@ BUGS = {
         "macros/change_records/records_as_of.sql": {"{% if in_progress %} and": "{% if false %} and"}
     },
     "the oldest snapshot counts": {
-        MODEL: {"snapshot.place > newest": "snapshot.place < newest", "{'place': 0}": "{'place': 99}"}
+        MODEL: {"in found | sort(attribute='place') -%}": "in found | sort(attribute='place', reverse=true) -%}"}
     },
     "the snapshot's rows stand above later changes": {
         RECORDS: {"generation_of_snapshot(snapshot) ~ \"/0/'": "generation_of_snapshot(snapshot) ~ \"/2/'"}
@@ -700,6 +953,43 @@ def test_a_planted_bug_of_mysql_is_found_that_compares_files_and_no_places_withi
         things.run()
         rows.append(things.rows())
     assert rows == [{1: "a"}, {1: "a", 9: "late"}]
+
+
+HISTORY = "macros/materializations/history/records_beside_snapshots.sql"
+HISTORY_BUGS = {
+    "a row of a snapshot stays that tells nothing more": {
+        HISTORY: {"where _change_is_redundant or _change_known_sequence": "where _change_known_sequence"}
+    },
+    "a change that is placed anew stays at its old place, too": {
+        HISTORY: {
+            "where _change_is_redundant or _change_known_sequence <> _change_sequence": "where _change_is_redundant"
+        }
+    },
+    "the rows of earlier snapshots are not read again": {
+        HISTORY: {"= earlier and run_query(": "= false and run_query("}
+    },
+    "a key that a snapshot lacks is not deleted": {
+        HISTORY: {"'delete', _change_sequence": "'insert', _change_sequence"}
+    },
+    "only rows that a snapshot has are compared with it": {HISTORY: {"full outer join": "left outer join"}},
+    "every row of a snapshot makes a version": {
+        HISTORY: {"_change_preceding.is_live and {{ reconcile.has": "false and {{ reconcile.has"}
+    },
+    "the newest snapshot alone places changes": {
+        RECORDS: {
+            "{%- set snapshots = reconcile.snapshots_in_order(snapshot) -%}": "{%- set snapshots = [snapshot] -%}"
+        }
+    },
+}
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("bug", HISTORY_BUGS)
+def test_a_planted_bug_of_histories_is_found(memory: Memory, bug: str) -> None:
+    with pytest.raises(Wrong):
+        live_in_history(
+            memory, f"bug_of_history_{list(HISTORY_BUGS).index(bug)}", Lives(60, 3, parts=3), HISTORY_BUGS[bug]
+        )
 
 
 # Seed 3 has what the bugs need: its two snapshots are far apart, and of what they contain some changes are lost.
@@ -759,46 +1049,28 @@ ORDERS = {
 }
 
 
-def copy_of(table: str) -> list[dict[str, str | None]]:
-    """Return the rows of the copy as the job stages them: texts, bytes in base64."""
-    header, *rows = _parsed((CAPTURE / "snapshot" / f"{table}.csv").read_bytes().decode())
-    kinds = [COLUMNS_OF_CAPTURE[table][str(name)] for name in header]
-    return [
-        {
-            str(name): base64.b64encode(bytes.fromhex(text.removeprefix("\\x"))).decode()
-            if kind == "binary" and text is not None
-            else text
-            for name, kind, text in zip(header, kinds, row, strict=True)
-        }
-        for row in rows
-    ]
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("order", ORDERS)
-def test_the_capture_begins_in_the_middle_with_its_copy(memory: Memory, order: str) -> None:
-    schema = f"middle_{list(ORDERS).index(order)}"
+def middle(memory: Memory, order: str, materialized: str) -> Iterator[PlainProject]:
+    """Deliver the capture's changes and the copy in an order; yield the project when all is run, and when rebuilt."""
+    schema = f"middle_{materialized}_{list(ORDERS).index(order)}"
     project, staging = memory.project(schema), f"{schema}_lake.changes"
     project.source(f"{schema}_lake", "changes")
     for table, key in KEYS_OF_CAPTURE.items():
         project.model(
             table,
-            f"{{{{ config(materialized='current_state', unique_key={key}) }}}}\n"
+            f"{{{{ config(materialized='{materialized}', unique_key={key}) }}}}\n"
             f"{{{{ reconcile.datastream_postgresql(source('lake', 'changes'), table='shop.{table}') }}}}",
             declared("postgresql", table),
             data_tests=["ledger_balances"],
         )
-    first_unseen = int(AT["pg_current_snapshot"].split(":")[1])
     rows: dict[str, list[Staged]] = {"before": [], "after": [], "copy": []}
     for table in KEYS_OF_CAPTURE:
         for delivery in DELIVERIES:
             for record in records("postgresql", table, "json", delivery):
                 said = json.loads(record)
-                if "backfill" in said["read_method"]:  # read in the middle, at the copy's own moment
-                    continue
-                part = "before" if int(said["source_metadata"]["tx_id"]) < first_unseen else "after"
-                rows[part].append(Staged(record, f"shop_{table}", 0))
-        copied = copy_of(table)
+                if is_change(said):
+                    part = "after" if is_after_copy(said) else "before"
+                    rows[part].append(Staged(record, f"shop_{table}", 0))
+        copied = rows_of_snapshot(table, "snapshot")
         cut = {
             "number": len(rows["copy"]) + 1, "object": f"shop_{table}", "place": 1, "snapshot": "middle",
             "position_kind": "pg_snapshot", "position": AT["pg_current_snapshot"], "uncertainty": "1 hour",
@@ -815,11 +1087,46 @@ def test_the_capture_begins_in_the_middle_with_its_copy(memory: Memory, order: s
         memory.stage(staging, told)
         memory.keep(staging, memory.table(staging), {"reconcile.snapshot_append": "beside-0/0/0"})
         project.run(*KEYS_OF_CAPTURE)
-    for table in KEYS_OF_CAPTURE:
-        frame = memory.table(f"{schema}.{table}")
-        assert dict(frame.dtypes) == COLUMNS_OF_CAPTURE[table]
-        assert different({"": counted(frame)}, true_rows(table)) == {}
-        assert not project.failing_tests(table)
+    yield project
     project.run(*KEYS_OF_CAPTURE, full_refresh=True)
-    for table in KEYS_OF_CAPTURE:
-        assert different({"": counted(memory.table(f"{schema}.{table}"))}, true_rows(table)) == {}
+    yield project
+
+
+def is_change(record: Mapping[str, Any]) -> bool:
+    """Whether a record is of the log: the backfill rows were read in the middle, at the copy's own moment."""
+    return "backfill" not in record["read_method"]
+
+
+def is_after_copy(record: Mapping[str, Any]) -> bool:
+    return int(record["source_metadata"]["tx_id"]) >= int(AT["pg_current_snapshot"].split(":")[1])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_capture_begins_in_the_middle_with_its_copy(memory: Memory, order: str) -> None:
+    for project in middle(memory, order, "current_state"):
+        for table in KEYS_OF_CAPTURE:
+            frame = memory.table(f"{project.schema}.{table}")
+            assert dict(frame.dtypes) == COLUMNS_OF_CAPTURE[table]
+            assert different({"": counted(frame)}, true_rows(table)) == {}
+            assert not project.failing_tests(table)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_histories_of_the_capture_begin_in_the_middle_with_its_copy(memory: Memory, order: str) -> None:
+    """The copy is the first version of a row if the changes of before are lost; else it tells nothing more."""
+    has_before = "before" in " ".join(ORDERS[order])
+    for project in middle(memory, order, "history"):
+        for table, key in KEYS_OF_CAPTURE.items():
+            told = told_of("postgresql", table, lambda said: is_change(said) and (has_before or is_after_copy(said)))
+            names = list(COLUMNS_OF_CAPTURE[table])
+            for row in () if has_before else true_rows(table, "snapshot"):
+                changes = told.setdefault(tuple(row[names.index(name)] for name in key), [])
+                changes.insert(0, Told(row, micros(AT["at"].removesuffix("+00:00")), "insert", "middle"))
+            width, found = len(names), Counter[Any]()
+            for row, copies in counted(memory.table(f"{project.schema}.{table}")).items():
+                *validity, kind, _, change_id = row[width:]
+                found[(*row[:width], *validity, kind, change_id)] += copies
+            assert different({"": found}, shown({key: replayed(of_key) for key, of_key in told.items()})) == {}
+            assert not project.failing_tests(table)

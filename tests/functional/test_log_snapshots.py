@@ -219,8 +219,9 @@ def test_what_is_no_complete_snapshot_of_this_log_is_refused(log: Log) -> None:
     refused(log, UsageError, "has no position, because the job that took it did not finish", log.stage)
     log.load((1, "a"), **{"": "table", "position": "", "position_kind": ""})
     refused(log, UsageError, "has no position in a log", log.stage)
-    log.load((1, "a"), position="4", position_kind="scn")
-    refused(log, UsageError, "is a scn, and only snapshots of PostgreSQL and MySQL are staged", log.stage)
+    log.load((1, "a"), position="2026-11-21T11:00:00Z", position_kind="read_timestamp")
+    said = "is a read_timestamp, and only snapshots of Oracle, MySQL, PostgreSQL and SQL Server are staged"
+    refused(log, UsageError, said, log.stage)
     log.load((1, "a"), table="shop.others")
     refused(log, UsageError, "--object is missing: .* The log has shop_things", log.stage)
     log.load((1, "a"))
@@ -376,33 +377,53 @@ def test_a_repair_from_end_to_end(log: Log, fresh: bool) -> None:
         {"id": "bigint", "name": "string"},
     )
 
+    project.model(
+        "story",
+        "{{ config(materialized='history', unique_key='id') }}\n"
+        f"{{{{ reconcile.datastream_postgresql(source('lake', '{log.staging.parts[-1]}'), 'shop_things') }}}}",
+        {"id": "bigint", "name": "string"},
+    )
+    models = ["things"] if fresh else ["things", "story"]
+
     def rows() -> dict[int, str]:
-        return {row.id: row.name for row in warehouse.table(f"{schema}.things").collect()}
+        found = [
+            {row.id: row.name for row in warehouse.table(f"{schema}.{model}").where(current).collect()}
+            for model, current in zip(models, ("true", "is_current"), strict=False)
+        ]
+        assert found[0] == found[-1]
+        return found[0]
+
+    def story() -> list[str]:
+        return [] if fresh else sorted(map(str, warehouse.table(f"{schema}.story").collect()))
 
     def failing(test: str, **arguments: Any) -> list[Any]:
         return warehouse.sql(project.test(test, "things", **arguments)).collect()
 
     log.append_changes(change(1, "a", 1), change(2, "b", 2), change(3, "c", 3, 9), change(4, "d", 4))
-    project.run("things")
+    project.run(*models)
     taken_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     log.load((1, "A"), (2, "b"), (5, "e"), position="9:10:9", at=taken_at)
     log.stage()
     log.append_changes(change(2, "B", 12, 12), change(4, "late", 5, 2))
-    said = project.run("things")["things"]
+    said = project.run(*models)["things"]
     assert said.endswith("; repaired at pg_snapshot 9:10:9: 1 inserted, 1 updated, 1 deleted"), said
     repaired = {1: "A", 2: "B", 3: "c", 5: "e"}
     assert rows() == repaired
     assert failing("ledger_balances") == []
     assert failing("parity", compare_to=Relation(*log.table.parts), key="id") == []
-    log.append_changes(change(6, "late", 6, 2), change(5, None, 13, 13))
-    project.run("things")
+    log.append_changes(change(6, "late", 6, 2), change(5, None, 13, 13), change(1, "A", 7, 2))
+    project.run(*models)
     after = {1: "A", 2: "B", 3: "c"}
     assert rows() == after
     assert project.run("things")["things"] == "nothing new"
     assert failing("parity", compare_to=Relation(*log.table.parts), key="id") == []
-    project.run("things", full_refresh=True)
+    told = story()
+    assert fresh or len(told) > len(after)
+    project.run(*models, full_refresh=True)
     assert rows() == after
-    assert failing("ledger_balances") == []
+    assert story() == told
+    for model in models:
+        assert warehouse.sql(project.test("ledger_balances", model)).collect() == []
     log.spark.sql(f"drop schema {schema} cascade")
 
 

@@ -218,11 +218,22 @@ SHAPES = {
     "postgresql_view_beside_a_snapshot": Shape(
         POSTGRESQL, snapshot=SNAPSHOT_BESIDE, materialized="current_view", phases=("first run",)
     ),
+    "postgresql_history_beside_a_snapshot": Shape(
+        POSTGRESQL, materialized="history", snapshot=SNAPSHOT_BESIDE, phases=("first run", "increment", "rebuild")
+    ),
     "postgresql_masked": Shape(POSTGRESQL, MASKED, table="shop.orders", phases=("first run", "increment")),
     "postgresql_masked_view": Shape(POSTGRESQL, MASKED, materialized="current_view", phases=("first run",)),
     "postgresql_masked_beside_a_snapshot": Shape(POSTGRESQL, MASKED, snapshot=BESIDE_MASKED, phases=("first run",)),
     "snapshots_masked": Shape(SNAPSHOTS, MASKED, phases=("first run",)),
     "sqlserver": Shape(SQLSERVER),
+    "oracle_beside_a_snapshot": Shape(
+        ORACLE, meta={"row_ids": False}, phases=("first run",),
+        snapshot={**SNAPSHOT_BESIDE, "position_kind": "scn", "position": "15869128507100"},
+    ),
+    "sqlserver_beside_a_snapshot": Shape(
+        SQLSERVER, phases=("first run",),
+        snapshot={**SNAPSHOT_BESIDE, "position_kind": "lsn", "position": "0x00000025000007280003"},
+    ),
     "append_table": Shape(APPEND_TABLE, phases=("first run", "increment")),
     "snapshots": Shape(SNAPSHOTS, EVERY_TYPE, phases=("first run", "increment")),
     "spanner": Shape(SPANNER, phases=EVERY_PHASE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from typing import Any
@@ -9,13 +10,29 @@ from typing import Any
 import pytest
 from plain_dbt import Relation
 from refusals import PARITY, THINGS, Refusal, run, thing
-from shapes import BESIDE_MYSQL, MYSQL, ORACLE, POSTGRESQL, SNAPSHOT_BESIDE, SQLSERVER, STAGING, Life, Shape
+from shapes import (
+    APPEND_TABLE,
+    BESIDE_MYSQL,
+    MYSQL,
+    ORACLE,
+    POSTGRESQL,
+    SNAPSHOT_BESIDE,
+    SQLSERVER,
+    STAGING,
+    Life,
+    Shape,
+)
 from snapshots import SNAPSHOT as OF_THE_SOURCE
 from snapshots import beside_a_snapshot, taken
 
 OF_THINGS = {**SNAPSHOT_BESIDE, "columns": THINGS}
 OF_MYSQL = {**BESIDE_MYSQL, "columns": THINGS}
 BESIDE = "its staging table has a snapshot of shop.orders beside the log (batch 5), and "
+OF_EARLIER = BESIDE.replace("batch 5", "batch 3")
+TAKE_BACK = (
+    "a history counts all snapshots, also those before the newest: take this one back, as docs/repair.md says, and "
+    "rebuild the model"
+)
 SNAPSHOT = "the snapshot of shop.orders in batch 5"
 REBUILD = "rebuild with `dbt run --full-refresh --select orders`"
 
@@ -69,19 +86,27 @@ def unreadable(life: Life) -> None:
     life.warehouse.answers["as unreadable, min(_change_error)"] = {"unreadable": 2, "reason": reason}
 
 
+def has_earlier(life: Life) -> None:
+    """Let staging have an earlier snapshot too, in batch 3, which lacks a column."""
+    asked = "where object = '#snapshot' and source = 'snapshot'"
+    earlier = {**OF_THINGS, "place": 1, "columns": {"ID": "double"}}
+    newest = life.warehouse.answers[asked]
+    assert isinstance(newest, dict)
+    life.warehouse.answers[asked] = [newest, {"record": json.dumps(earlier), "batch": 3}]
+
+
 AMOUNTS = {"id": "bigint", "amount": "decimal(12,2)"}
-ONLY = "only models of datastream_postgresql and datastream_mysql take snapshots beside a log so far; stage snapshots "
-ONLY += "of this source into a staging table of their own"
+ONLY = (
+    "only models of datastream_oracle, datastream_mysql, datastream_postgresql and datastream_sqlserver take snapshots "
+    "beside a log so far; stage snapshots of this source into a staging table of their own"
+)
+OF_ORACLE = {**OF_THINGS, "position_kind": "scn", "position": "15869128507100"}
+OF_SQLSERVER = {**OF_THINGS, "position_kind": "lsn", "position": "0x00000025000007280003"}
 REFUSED = [
+    Refusal(run(living(beside(APPEND_TABLE))), [BESIDE + ONLY]),
     Refusal(
-        run(living(beside(materialized="history"))),
-        [BESIDE + "a history cannot take snapshots yet; make it a current_state, or let the history read another "
-         "staging table, without snapshots"],
-    ),
-    Refusal(run(living(beside(SQLSERVER))), [BESIDE + ONLY]),
-    Refusal(
-        run(living(beside(ORACLE))),
-        [BESIDE + ONLY, BESIDE + "a model that knows rows by their addresses cannot take snapshots, which have none; "
+        run(living(beside(ORACLE, OF_ORACLE))),
+        [BESIDE + "a model that knows rows by their addresses cannot take snapshots, which have none; "
          "say `meta: {row_ids: false}`"],
     ),
     Refusal(
@@ -97,12 +122,8 @@ REFUSED = [
         )
         for source, snapshot, kind, needed in (
             (MYSQL, OF_THINGS, "pg_snapshot", "binlog"), (POSTGRESQL, OF_MYSQL, "binlog", "pg_snapshot"),
+            (SQLSERVER, OF_ORACLE, "scn", "lsn"),
         )
-    ),
-    Refusal(
-        run(living(beside(MYSQL, OF_MYSQL, materialized="history"))),
-        [BESIDE + "a history cannot take snapshots yet; make it a current_state, or let the history read another "
-         "staging table, without snapshots"],
     ),
     Refusal(
         run(living(beside(MYSQL, OF_MYSQL, arguments=", generations=['2026-11-21 00:00:00+00']"))),
@@ -171,6 +192,7 @@ REFUSED = [
         )
         for source, snapshot, after in (
             (POSTGRESQL, OF_THINGS, "an hour"), (MYSQL, OF_MYSQL, "a day and an hour"),
+            (SQLSERVER, OF_SQLSERVER, "two hours"),
         )
     ),
     Refusal(
@@ -188,6 +210,19 @@ REFUSED = [
         run(built(beside(), "2 0001")),
         ["demo.orders__base has applied another snapshot 2 beside the log than the one in batch 5 of "
          f"{STAGING}, which was staged after that one was taken back; {REBUILD}"],
+    ),
+    *(
+        Refusal(
+            run(built(beside(materialized="history"), f"{applied} 0001")),
+            [f"demo.orders__base has applied other snapshots up to {applied} beside the log than those of {STAGING}, "
+             f"of which one was taken back or staged since; {REBUILD}"],
+        )
+        for applied in (2, 1)
+    ),
+    Refusal(
+        run(living(beside(materialized="history"), has_earlier)),
+        [f"{OF_EARLIER}column id is double in the snapshot and bigint in the model, which loses digits or does not "
+         f"fit; {TAKE_BACK}", f"{OF_EARLIER}the snapshot has no column name, which the model declares; {TAKE_BACK}"],
     ),
     Refusal(
         run(built(beside(), "1", ledger=(6, 6), base_batch=6, staged=7)),
@@ -272,6 +307,31 @@ def test_a_place_of_a_binary_log_contains_a_snapshot_at_it_or_before_it(position
     assert macros._contains_snapshot({"kind": "pg_snapshot", "value": "9:9:"}, snapshot) is False
 
 
+@pytest.mark.parametrize(
+    ("kind", "position", "taken_at", "contains"),
+    [
+        ("scn", "1000000", "2026-11-22T10:00:00Z", True),
+        ("scn", "999999", "2026-11-22T10:00:00Z", True),
+        ("scn", "999998", "2026-11-22T10:00:00Z", False),
+        ("lsn", "0x0000002500000728000f", "2026-11-22T10:00:00Z", True),
+        ("lsn", "0x00000026000000010001", "2026-11-22T10:00:01Z", True),
+        ("lsn", "0x0000002500000728000e", "2026-11-22T10:00:01Z", False),
+        # The rows of an LSN may have more than the changes up to it, and those of a later read have that too.
+        ("lsn", "0x0000002500000728000F", "2026-11-22T09:59:59Z", False),
+    ],
+)
+def test_a_number_of_a_log_contains_a_snapshot_of_an_earlier_number(
+    kind: str, position: str, taken_at: str, contains: bool
+) -> None:
+    macros = Life(beside()).project.macros
+    snapshot = {
+        "position_kind": kind, "position": {"scn": "999999", "lsn": "0x0000002500000728000F"}[kind],
+        "taken_at": "2026-11-22T10:00:00Z",
+    }  # fmt: skip
+    later = {"kind": kind, "value": position, "taken_at": f"to_timestamp('{taken_at}')"}
+    assert macros._contains_snapshot(later, snapshot) is contains
+
+
 def test_models_take_snapshots_by_what_orders_their_records() -> None:
     """The properties of a model are not those of before the snapshots: their digest is in tables that exist."""
     macros = Life(beside()).project.macros
@@ -279,7 +339,7 @@ def test_models_take_snapshots_by_what_orders_their_records() -> None:
         source: [macros.kind_of_snapshots(order) for order in orders_of(source)]
         for source in (POSTGRESQL, MYSQL, ORACLE, SQLSERVER)
     }
-    assert kinds == {POSTGRESQL: ["pg_snapshot"], MYSQL: ["binlog"], ORACLE: [None], SQLSERVER: [None]}
+    assert kinds == {POSTGRESQL: ["pg_snapshot"], MYSQL: ["binlog"], ORACLE: ["scn"], SQLSERVER: ["lsn"]}
     assert orders_of(MYSQL) == [{"coordinates": ["log_file", "log_position"], "generations": []}]
 
 
@@ -314,6 +374,29 @@ def test_names_of_key_columns_have_no_case() -> None:
     life = Life(shape)
     assert life.statements("first run")
     assert life.warehouse.properties["demo.orders__base"]["reconcile.snapshot_applied"] == "2 0000"
+
+
+def test_of_a_current_row_earlier_snapshots_do_not_count() -> None:
+    life = Life(beside())
+    has_earlier(life)
+    assert life.statements("first run") == Life(beside()).statements("first run")
+    assert life.warehouse.properties["demo.orders__base"]["reconcile.snapshot_applied"] == "2 0000"
+
+
+def test_a_history_names_the_earlier_snapshots_that_it_has_applied_too() -> None:
+    names = []
+    for places in (1, 2):
+        life = Life(beside(materialized="history"))
+        if places == 2:
+            has_earlier(life)
+            asked = "where object = '#snapshot' and source = 'snapshot'"
+            rows = life.warehouse.answers[asked]
+            assert isinstance(rows, list)
+            rows[1] = {"record": json.dumps({**OF_THINGS, "place": 1, "snapshot": "0001"}), "batch": 3}
+        assert life.statements("first run")
+        names.append(life.warehouse.properties["demo.orders__base"]["reconcile.snapshot_applied"])
+    assert names[0] == "2 0000"
+    assert names[1].startswith("2 0000 ") and len(names[1]) == len("2 0000 ") + 32
 
 
 def test_without_a_snapshot_a_model_asks_what_it_asked_before() -> None:

@@ -22,7 +22,7 @@ def test_records_without_notes_of_their_columns_are_read_again_too() -> None:
     """A SELECT of the user's may drop the columns that only monitoring needs; then there is nothing to except."""
     life = Life(SHAPES["postgresql_beside_a_snapshot"])
     form = life.project.macros.form_of_node(life.project.node("orders"))
-    range_ = {"first": 4, "last": 5, "repair": {"first": 2}}
+    range_ = {"first": 4, "last": 5, "repair": {"first": 2, "oldest": {"place": 1}}}
     fields = ["_change_snapshot"]
     sql = life.project.macros.checked_records_beside_snapshot("select 1", fields, form, range_, [])
-    assert sql.startswith("select *\nfrom (\n") and "except ()" not in sql
+    assert sql.startswith("select * except (_change_is_placed_anew)\nfrom (\n")

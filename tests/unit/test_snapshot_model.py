@@ -7,7 +7,19 @@ from collections.abc import Callable, Sequence
 
 import pytest
 import snapshot_model
-from snapshot_model import UNCERTAINTY, Backfill, BaseTable, BinaryLog, Change, Database, Record, Snapshot, fold
+from snapshot_model import (
+    UNCERTAINTY,
+    Backfill,
+    BaseTable,
+    BinaryLog,
+    Change,
+    ChangeNumbers,
+    Database,
+    LateCapture,
+    Record,
+    Snapshot,
+    fold,
+)
 
 HISTORIES = 200
 
@@ -24,17 +36,26 @@ def history(chance: random.Random, kind: str) -> tuple[Database, list[Snapshot],
     database = Database(clock=BEGINNING)
     if kind == "binary log":
         database = BinaryLog(clock=BEGINNING, named_by_end=lambda key: key % 2 == 1)
+    elif kind == "change numbers":
+        database = ChangeNumbers(clock=BEGINNING)
+    elif kind == "late capture":
+        database = LateCapture(clock=BEGINNING)
     snapshots, backfills = list[Snapshot](), dict[tuple[int, int], Backfill]()
     of_backfills = random.Random(chance.getrandbits(32))
-    transaction = 0
+    transaction, began = 0, dict[int, int]()
     for _ in range(chance.randrange(20, 60)):
         what = chance.random()
         running = list(database.open)
         database.tick()
+        for old in [*database.open] if kind == "change numbers" else []:
+            if database.clock - began[old] >= UNCERTAINTY - 1:
+                database.commit(old)
+                running.remove(old)
         if what < 0.6:
             transaction += 1
             by = chance.choice([transaction, *running])
             values = None if chance.random() < 0.3 else f"v{database.clock}"
+            began.setdefault(by, database.clock)
             database.change(by, chance.randrange(6), values)
         elif what < 0.85 and running:
             database.commit(chance.choice(running))
@@ -81,7 +102,7 @@ def wrong(kind: str) -> int:
     return bad
 
 
-@pytest.mark.parametrize("kind", ["transactions", "places", "binary log"])
+@pytest.mark.parametrize("kind", ["transactions", "places", "binary log", "change numbers", "late capture"])
 def test_what_is_lost_before_a_snapshot_is_repaired_by_it_in_any_order(kind: str):
     assert wrong(kind) == 0
 

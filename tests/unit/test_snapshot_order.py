@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from typing import Any, NamedTuple
 
 import pytest
-from reconcile_jobs.log_positions import Place, Seen, position_of
+from reconcile_jobs.log_positions import Place, position_of
 from reconcile_jobs.log_snapshots import _Run
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import UsageError
@@ -66,18 +67,44 @@ def test_a_snapshot_of_mysql_is_later_if_its_place_in_the_binary_log_is(
     is_later("binlog", earlier, later, contains)
 
 
+@pytest.mark.parametrize(
+    ("kind", "earlier", "later", "contains"),
+    [
+        ("scn", "999999", "1000000", True),
+        ("scn", "1000000", "999999", False),
+        ("scn", "7", "7", True),
+        ("lsn", "0x0000002500000728000F", "0x00000025000007280010", True),
+        ("lsn", "0x0000002500000728000f", "0x0000002500000728000F", True),
+        ("lsn", "0x00000026000000010001", "0x00000025000007280003", False),
+    ],
+)
+def test_a_snapshot_of_oracle_or_sqlserver_is_later_if_its_number_in_the_log_is(
+    kind: str, earlier: str, later: str, contains: bool
+) -> None:
+    is_later(kind, earlier, later, contains)
+
+
 def test_positions_of_two_databases_are_in_no_order() -> None:
-    seen, place = Seen.of("9:9:"), Place.of("mysql-bin.000017:4")
-    assert seen is not None and place is not None
-    assert not seen.contains(place)
-    assert not place.contains(seen)
+    texts = {"pg_snapshot": "9:9:", "binlog": "mysql-bin.000017:4", "scn": "4", "lsn": "0x00000025000007280003"}
+    positions = [position_of(kind, text, "lake.orders_source") for kind, text in texts.items()]
+    for one, other in itertools.permutations(positions, 2):
+        assert not one.contains(other)
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "said"),
     [
         ("pg_snapshot", "9:9", "'9:9', is no pg_current_snapshot"),
-        ("scn", "4", "is a scn, and only snapshots of PostgreSQL and MySQL are staged beside a log so far"),
+        (
+            "read_timestamp",
+            "2026-11-21T11:00:00Z",
+            "is a read_timestamp, and only snapshots of Oracle, MySQL, PostgreSQL and SQL Server are staged beside",
+        ),
+        *(("scn", text, f"'{text}', is no SCN, a whole number") for text in ("", "1e4", "-4", "0x25")),
+        *(
+            ("lsn", text, f"'{text}', is no LSN, 20 hex")
+            for text in ("25", "0x0000002500000728", "00000025:00000728:0003")
+        ),
         *(
             ("binlog", text, rf"'{text}', is no place in a binary log, as mysql-bin.000017:4 is \(a GTID")
             for text in ("3E11FA47-71CA-11E1-9E33-C80AA9429562:23", "0-1-100", ":0", "mysql-bin.000017", "bin.17:4-9")
@@ -119,6 +146,29 @@ def test_a_snapshot_of_another_binary_log_than_that_of_the_records_is_refused(
         return
     with pytest.raises(UsageError, match=f"{said}.* the snapshot is of mysql-bin.000017:1000: it is of another server"):
         run_of_job()._refuse_other_log("shop_orders", position, file, place)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "place", "said"),
+    [
+        ("scn", "1000", 1000, None),
+        ("scn", "1000", None, None),
+        ("scn", "1000", 1001, "1001"),
+        ("lsn", "0x00000025000007280003", "00000025000007280003", None),
+        ("lsn", "0x00000025000007280003", "of no server", None),
+        ("lsn", "0x00000025000007280003", "00000026000000010001", "00000026:00000001:0001"),
+        ("pg_snapshot", "9:9:", None, None),
+    ],
+)
+def test_a_snapshot_that_lies_before_a_record_that_was_appended_before_it_is_refused(
+    kind: str, text: str, place: Any, said: str | None
+) -> None:
+    position = position_of(kind, text, "lake.orders_source")
+    if said is None:
+        run_of_job()._refuse_other_log("shop_orders", position, None, place)
+        return
+    with pytest.raises(UsageError, match=f"change of shop_orders at {said}, appended an hour or more .* the log has"):
+        run_of_job()._refuse_other_log("shop_orders", position, None, place)
 
 
 def test_a_row_has_no_key_if_any_part_of_it_is_null() -> None:

@@ -2,7 +2,7 @@
 
 {#- The checked records of a range, and of a range with a new snapshot also the changes of earlier batches that the
     snapshot does not contain: they are in the base table, and get another place in the order. What they show of their
-    columns was noted before. -#}
+    columns was noted before. `explode` keeps the filter out of the parsing of the records, see `cache_recent_records`. -#}
 {%- macro checked_records_beside_snapshot(sql, fields, form, range, noted) -%}
 {%- do reconcile.refuse_without_side(fields) -%}
 {%- set first = range.repair.first if range.repair else range.first -%}
@@ -12,11 +12,14 @@
 {%- else -%}
 {%- set forgotten = [] -%}
 {%- for name in noted -%}{%- do forgotten.append('if(_change_batch < ' ~ range.first ~ ', null, ' ~ name ~ ') as ' ~ name) -%}{%- endfor -%}
-select *{{ ' except (' ~ noted | join(', ') ~ '), ' ~ forgotten | join(', ') if noted }}
+select * except ({{ (noted + ['_change_is_placed_anew']) | join(', ') }}){{ ', ' ~ forgotten | join(', ') if noted }}
 from (
     {{ records | indent(4) }}
 )
-where _change_batch >= {{ range.first }} or _change_error is null and _change_snapshot in ('after', 'uncertain')
+lateral view explode(array(
+    _change_error is null and _change_snapshot <> 'row' and _change_sequence >= '{{ reconcile.generation_of_snapshot(range.repair.oldest) }}'
+)) as _change_is_placed_anew
+where _change_batch >= {{ range.first }} or _change_is_placed_anew
 {%- endif -%}
 {%- endmacro %}
 
@@ -64,7 +67,7 @@ select
     {%- for column, type in base.items() %}
     {{ 'cast(null as ' ~ type ~ ')' if not table else 'base.' ~ column }} as {{ reconcile.name_of_base(column) }},
     {%- endfor %}
-    {{ reconcile._has_same_values(values, 'newest', 'base') if finds_absent else 'false' }} as _change_equals_base
+    {{ reconcile.has_same_values(values, 'newest', 'base') if finds_absent else 'false' }} as _change_equals_base
 from (
     {{ reconcile._newest_of_key(relations.changes_cache, form.columns, keys, range.first) | indent(4) }}
 ) as newest
@@ -114,7 +117,7 @@ select
         when _change_snapshot = 'row' and _change_equals_base and not _change_base_deleted then false
         else _change_sequence > _change_base_sequence
     end as _change_is_merged,
-    {%- set in_row = reconcile._has_same_values(values, 'folded', 'folded._change_row') %}
+    {%- set in_row = reconcile.has_same_values(values, 'folded', 'folded._change_row') %}
     coalesce(
         not _change_is_absent and _change_snapshot = 'uncertain' and {{ reconcile.is_in_log('_change_sequence') }}
         and if(_change_row is null, not _deleted, _deleted or not ({{ in_row }})), false
@@ -173,21 +176,6 @@ from (
     where _change_error is null
     group by {{ reconcile.key_columns(keys) }}
 )
-{%- endmacro %}
-
-{#- Whether two rows have the same values: floating point as text, since 0.0 and -0.0 are two values. `columns`: those
-    to compare. -#}
-{%- macro _has_same_values(columns, left, right) -%}
-{%- set same = [] -%}
-{%- for column in columns -%}
-  {%- set pair = [] -%}
-  {%- for side in [left, right] -%}
-    {%- set value = side ~ '.' ~ reconcile.identifier(column.name) -%}
-    {%- do pair.append('cast(' ~ value ~ ' as string)' if column.type.name in ['float', 'double'] else reconcile.comparable(value, column.type.ddl)) -%}
-  {%- endfor -%}
-  {%- do same.append(pair | join(' <=> ')) -%}
-{%- endfor -%}
-{{ same | join(' and ') or 'true' }}
 {%- endmacro %}
 
 {#- As `change_counts`, and the account of the snapshot, if the range has a new one: of its rows `snapshot_rows`,

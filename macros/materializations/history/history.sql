@@ -7,10 +7,13 @@
     {%- set parsed = reconcile.parse_range(relations, settings, range) -%}
     {%- set keyless_count = reconcile.count_keyless_deletes(
           relations.changes_cache, form.keyless, form.unique_key) -%}
-    {%- set versions = reconcile.recomputed_versions(relations, form, range, keyless_count) -%}
+    {%- do reconcile.cache_records_beside_snapshots(relations, settings, range) if settings.snapshot -%}
+    {%- set versions = reconcile.recomputed_versions(
+          relations, form, range, keyless_count, reconcile.kept_records(relations) if settings.snapshot) -%}
     {%- do reconcile.run_statements([reconcile.cached(relations.fold_cache, versions)]) -%}
     {%- set counts = reconcile.one_row(
           reconcile.version_counts_with_keyless_deletes(relations, form.keyless, form.unique_key, range) if keyless_count
+          else reconcile.version_counts_beside_snapshots(relations, form, range, settings.snapshot) if settings.snapshot
           else reconcile.version_counts(relations.changes_cache, relations.fold_cache, range.delivered, form.keyless)) -%}
     {%- set messages = reconcile.record_messages(relations, settings, range, parsed, counts) -%}
     {%- if reconcile.has_keyless_deletes(form.keyless, settings.built, keyless_count) -%}
@@ -20,8 +23,9 @@
     {%- endif -%}
     {%- do reconcile.write_range(relations, settings, range, counts,
           reconcile.rebuilt_versions(relations, form, range, run.columns) if range.kind == 'rebuild'
-          else reconcile.merge_versions(relations, form, range, counts),
+          else reconcile.merge_versions(relations, form, range, counts, settings.snapshot),
           relations[form.keyless.kind] if reconcile.has_keyless_deletes(form.keyless, settings.built, keyless_count) else none) -%}
+    {%- do reconcile.run_statements(reconcile.get_uncache_records_statements(relations)) if settings.snapshot -%}
   {%- endif -%}
 
   {#- Without work, keyless_count, counts and messages are undefined. -#}

@@ -241,7 +241,7 @@ left join (
       + (['_change_transaction'] if reconcile.keys_may_shift(form.keyless) else []) -%}
 {%- set columns = key ~ ', ' ~ fields | join(', ') -%}
 {%- set set_values = "if(_change_type = 'delete', null, " ~ carried ~ ')' if values else carried -%}
-{%- set nothing_known = 'cast(null as ' ~ reconcile._type_of_known(form) ~ ')' -%}
+{%- set nothing_known = 'cast(null as ' ~ reconcile.type_of_known(form) ~ ')' -%}
 select
     {{ key }},
     _change_sequence,
@@ -298,7 +298,7 @@ left semi join (
 {%- endif %}
 {%- endmacro %}
 
-{%- macro _type_of_known(form) -%}
+{%- macro type_of_known(form) -%}
 {%- set types = [] -%}
 {%- for column in reconcile.derived_columns(form.partial_records, form.keyless) -%}
   {%- set is_boolean = column in ['_change_repeats', '_change_is_known', '_change_is_undone'] -%}

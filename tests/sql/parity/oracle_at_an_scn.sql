@@ -149,7 +149,7 @@ from (
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
-    select *, case when _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '2 hours' then 'before' when not split_part(_change_place, '/', 2) = '0' and array_join(slice(split(_change_place, '/'), 3, 1), '/') > '00000E6ED1C47EDC' then 'after' else 'uncertain' end as _change_side
+    select *, case when if(split_part(_change_place, '/', 2) = '0', _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '2 hours', _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '2 hours' and array_join(slice(split(_change_place, '/'), 3, 1), '/') <= '00000E6ED1C47EDC') then 'before' when not split_part(_change_place, '/', 2) = '0' and array_join(slice(split(_change_place, '/'), 3, 1), '/') > '00000E6ED1C47EDC' then 'after' else 'uncertain' end as _change_side
             from `demo`.`orders__changes`
             lateral view explode(array(_change_sequence)) as _change_place
             where _change_batch between 3 and 3 or _change_batch in (1)
@@ -202,7 +202,7 @@ from (
                     if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
                 ), '') as _change_complaint
             from (
-        select *, case when _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '2 hours' then 'before' when not split_part(_change_place, '/', 2) = '0' and array_join(slice(split(_change_place, '/'), 3, 1), '/') > '00000E6ED1C47EDC' then 'after' else 'uncertain' end as _change_side
+        select *, case when if(split_part(_change_place, '/', 2) = '0', _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '2 hours', _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '2 hours' and array_join(slice(split(_change_place, '/'), 3, 1), '/') <= '00000E6ED1C47EDC') then 'before' when not split_part(_change_place, '/', 2) = '0' and array_join(slice(split(_change_place, '/'), 3, 1), '/') > '00000E6ED1C47EDC' then 'after' else 'uncertain' end as _change_side
                 from `demo`.`orders__changes`
                 lateral view explode(array(_change_sequence)) as _change_place
                 where _change_batch between 3 and 3 or _change_batch in (1)
@@ -255,7 +255,7 @@ from (
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
-    select *, case when _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '2 hours' then 'before' when not split_part(_change_place, '/', 2) = '0' and array_join(slice(split(_change_place, '/'), 3, 1), '/') > '00000E6ED1C47EDC' then 'after' else 'uncertain' end as _change_side
+    select *, case when if(split_part(_change_place, '/', 2) = '0', _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '2 hours', _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '2 hours' and array_join(slice(split(_change_place, '/'), 3, 1), '/') <= '00000E6ED1C47EDC') then 'before' when not split_part(_change_place, '/', 2) = '0' and array_join(slice(split(_change_place, '/'), 3, 1), '/') > '00000E6ED1C47EDC' then 'after' else 'uncertain' end as _change_side
             from `demo`.`orders__changes`
             lateral view explode(array(_change_sequence)) as _change_place
             where _change_batch between 1 and 3

@@ -145,7 +145,7 @@ from (
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
-    select *, case when _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '1 hour' or not split_part(_change_place, '/', 2) = '0' and array_join(slice(split(_change_place, '/'), 3, 3), '/') <= '0000000A/00000020/00000003' then 'before' when not split_part(_change_place, '/', 2) = '0' and _change_time > to_timestamp('2026-11-22T10:00:00Z') + interval '1 hour' then 'after' else 'uncertain' end as _change_side
+    select *, case when if(split_part(_change_place, '/', 2) = '0', _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '1 hour', _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '1 hour' or array_join(slice(split(_change_place, '/'), 3, 3), '/') <= '0000000A/00000020/00000003') then 'before' when not split_part(_change_place, '/', 2) = '0' and _change_time > to_timestamp('2026-11-22T10:00:00Z') + interval '1 hour' then 'after' else 'uncertain' end as _change_side
             from `demo`.`orders__changes`
             lateral view explode(array(_change_sequence)) as _change_place
             where _change_batch between 1 and 3
@@ -194,7 +194,7 @@ from (
                 if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
             ), '') as _change_complaint
         from (
-    select *, case when _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '1 hour' or not split_part(_change_place, '/', 2) = '0' and array_join(slice(split(_change_place, '/'), 3, 3), '/') <= '0000000A/00000020/00000003' then 'before' when not split_part(_change_place, '/', 2) = '0' and _change_time > to_timestamp('2026-11-22T10:00:00Z') + interval '1 hour' then 'after' else 'uncertain' end as _change_side
+    select *, case when if(split_part(_change_place, '/', 2) = '0', _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '1 hour', _change_time < to_timestamp('2026-11-22T10:00:00Z') - interval '1 hour' or array_join(slice(split(_change_place, '/'), 3, 3), '/') <= '0000000A/00000020/00000003') then 'before' when not split_part(_change_place, '/', 2) = '0' and _change_time > to_timestamp('2026-11-22T10:00:00Z') + interval '1 hour' then 'after' else 'uncertain' end as _change_side
             from `demo`.`orders__changes`
             lateral view explode(array(_change_sequence)) as _change_place
             where _change_batch between 1 and 3

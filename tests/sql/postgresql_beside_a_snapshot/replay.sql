@@ -58,7 +58,7 @@ set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m;
 cache table reconcile_changes_da2f7fd25744 as
 select *
 from (
-select * except (_change_table, _change_fields, _change_key, _change_schema, _change_macro), if(_change_batch < 4, null, _change_table) as _change_table, if(_change_batch < 4, null, _change_fields) as _change_fields, if(_change_batch < 4, null, _change_key) as _change_key, if(_change_batch < 4, null, _change_schema) as _change_schema, if(_change_batch < 4, null, _change_macro) as _change_macro
+select * except (_change_table, _change_fields, _change_key, _change_schema, _change_macro, _change_is_placed_anew), if(_change_batch < 4, null, _change_table) as _change_table, if(_change_batch < 4, null, _change_fields) as _change_fields, if(_change_batch < 4, null, _change_key) as _change_key, if(_change_batch < 4, null, _change_schema) as _change_schema, if(_change_batch < 4, null, _change_macro) as _change_macro
 from (
     select
         `id`,
@@ -526,7 +526,10 @@ from (
         where _change_batch between 2 and 5
     )
 )
-where _change_batch >= 4 or _change_error is null and _change_snapshot in ('after', 'uncertain')
+lateral view explode(array(
+    _change_error is null and _change_snapshot <> 'row' and _change_sequence >= '0002'
+)) as _change_is_placed_anew
+where _change_batch >= 4 or _change_is_placed_anew
 )
 where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
 

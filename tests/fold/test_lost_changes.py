@@ -1,0 +1,155 @@
+"""A tenth of the capture's changes is lost for good; one snapshot repairs every row, whatever its source."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from datastream import Staged
+from memory import Memory
+from pyspark.sql import SparkSession
+from shop import different, records
+from truth import (
+    COLUMNS,
+    DELIVERIES,
+    KEYS,
+    SOURCES,
+    counted,
+    declared,
+    object_of,
+    rows_of_snapshot,
+    table_of,
+    true_rows,
+)
+
+Record = Mapping[str, Any]
+
+
+def place(source: str, record: Record) -> Any:
+    """Return where a change lies in its log, or of PostgreSQL its transaction."""
+    said = record["source_metadata"]
+    if source == "postgresql":
+        return int(said["tx_id"])
+    if source == "oracle":
+        return int(said["scn"])
+    if source == "sqlserver":
+        return tuple(int(part, 16) for part in said["lsn"].split(":"))
+    log = "binlog" if "binlog_file" in said else "log"
+    name, _, number = said[f"{log}_file"].rpartition(".")
+    return int(number), int(said[f"{log}_position"]), name
+
+
+def position(source: str, last: Any) -> tuple[str, str]:
+    """Return the position of a snapshot that was taken after the last change."""
+    if source == "postgresql":
+        return "pg_snapshot", f"{last + 1}:{last + 1}:"
+    if source == "oracle":
+        return "scn", str(last + 1)
+    if source == "sqlserver":
+        file, block, slot = last
+        return "lsn", f"0x{file:08X}{block:08X}{slot:04X}"
+    number, offset, name = last
+    return "binlog", f"{name}.{number:06}:{offset + 100}"
+
+
+def snapshot_of(source: str, table: str, number: int, last: Any, taken: datetime) -> list[Staged]:
+    """Return a snapshot of the rows that the source has in the end, as the job stages it."""
+    rows = rows_of_snapshot(table)
+    kind, at = position(source, last)
+    name = object_of(source, table)
+    cut = {
+        "number": number, "object": name, "place": number, "snapshot": f"s{number}", "position_kind": kind,
+        "position": at, "uncertainty": "1 hour", "taken_at": taken.isoformat() + "Z", "key": KEYS[table],
+        "columns": COLUMNS[table], "rows": len(rows),
+    }  # fmt: skip
+    staged = [Staged(json.dumps(cut), "#snapshot", 0, source="snapshot")]
+    return staged + [Staged(json.dumps({"row": row}), f"#snapshot of {name}", 0, source="snapshot") for row in rows]
+
+
+def kept(source: str, table: str, chance: random.Random) -> tuple[list[str], int, list[Record]]:
+    """Return the records of a table that were not lost, how many were, and all of its changes."""
+    told = [line for delivery in DELIVERIES for line in records(source, table, "json", delivery)]
+    changes = {said["uuid"]: said for said in map(json.loads, told) if "backfill" not in said["read_method"]}
+    # Every tenth change, and every tenth of the transactions that have several: both for good, in all deliveries.
+    transactions: dict[Any, list[str]] = {}
+    for uuid, said in changes.items():
+        transactions.setdefault(said["source_metadata"].get("tx_id"), []).append(uuid)
+    several = [uuids for uuids in transactions.values() if len(uuids) > 1]
+    lost = {uuid for uuid in changes if chance.random() < 0.1}
+    lost |= {uuid for uuids in several if chance.random() < 0.1 for uuid in uuids}
+    return [line for line in told if json.loads(line)["uuid"] not in lost], len(lost), list(changes.values())
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_row_is_right_again_after_one_snapshot_although_a_tenth_of_the_changes_is_lost(
+    spark: SparkSession, source: str
+) -> None:
+    chance = random.Random(7)
+    with Memory(spark) as memory:
+        schema, staging = f"lost_{source}", f"lost_{source}_lake.changes"
+        project = memory.project(schema)
+        project.source(f"{schema}_lake", "changes")
+        options = ", meta={'row_ids': false}" if source == "oracle" else ""
+        for table, key in KEYS.items():
+            for name, materialized in ((table, "current_state"), (f"{table}_history", "history")):
+                project.model(
+                    name,
+                    f"{{{{ config(materialized='{materialized}', unique_key={key}{options}) }}}}\n"
+                    f"{{{{ reconcile.datastream_{source}(source('lake', 'changes'), "
+                    f"table='{table_of(source, table)}') }}}}",
+                    declared(source, table),
+                    data_tests=["ledger_balances"],
+                )
+        models = [*KEYS, *(f"{table}_history" for table in KEYS)]
+
+        def append(batch: int, rows: list[Staged]) -> None:
+            memory.stage(staging, [row._replace(batch=batch) for row in rows])
+            memory.keep(staging, memory.table(staging), {"reconcile.snapshot_append": "beside-0/0/0"})
+
+        def wrong() -> dict[str, Any]:
+            found = {}
+            for table in KEYS:
+                now = memory.table(f"{schema}.{table}_history").where("is_current").select(*COLUMNS[table])
+                rows = {"rows": counted(memory.table(f"{schema}.{table}")), "history": counted(now)}
+                if differences := different(rows, true_rows(table)):
+                    found[table] = differences
+            return found
+
+        staged, newest, latest = list[Staged](), dict[str, Any](), datetime.min
+        for table in KEYS:
+            lines, lost, changes = kept(source, table, chance)
+            assert lost > 100
+            staged += [Staged(line, object_of(source, table), 0) for line in lines]
+            newest[table] = max(place(source, said) for said in changes)
+            times = [datetime.fromisoformat(said["source_timestamp"].removesuffix("Z")) for said in changes]
+            latest = max(latest, *times)
+        chance.shuffle(staged)
+        half = len(staged) // 2
+        append(1, staged[:half])
+        project.run(*models)
+        append(2, staged[half:])
+        project.run(*models)
+        assert wrong().keys() == KEYS.keys(), "nothing of it was missing"
+
+        taken = latest + timedelta(days=1, hours=1)
+        append(3, [row for table in KEYS for row in snapshot_of(source, table, 1, newest[table], taken)])
+        said = project.run(*models)
+        assert wrong() == {}
+        assert all("repaired at " in sentence and "in doubt" not in sentence for sentence in said.values()), said
+        for model in models:
+            assert not project.failing_tests(model)
+
+        # What was staged before the snapshot comes again, and another equal snapshot.
+        append(4, staged[::7])
+        later = taken + timedelta(hours=1)
+        append(5, [row for table in KEYS for row in snapshot_of(source, table, 2, newest[table], later)])
+        said = project.run(*models)
+        assert all(": 0 inserted, 0 updated, 0 deleted" in sentence for sentence in said.values()), said
+        assert wrong() == {}
+        project.run(*models, full_refresh=True)
+        assert wrong() == {}
