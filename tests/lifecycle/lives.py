@@ -357,6 +357,7 @@ def _by_model(noted: list[tuple[str, str]]) -> dict[str, list[str]]:
         text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "{run}", sql.strip())
         text = re.sub(r"\d+\.\d+(e-\d+)? as seconds", "{seconds} as seconds", text)
         text = re.sub(r"timestamp_micros\(\d+\) as last_appended_at", "{time} as last_appended_at", text)
+        text = re.sub(r"`(reconcile [0-9a-f]{12} \d+) \d+ {run}`", r"`\1 {time} {run}`", text)
         if _OWN.match(text):
             found[model].append(text)
     return found
