@@ -1,9 +1,8 @@
-"""Avro files become JSON records that hold every digit; fastavro decodes, nothing here rounds."""
+"""Avro files become JSON records that hold every digit; nothing here rounds."""
 
 from __future__ import annotations
 
 import base64
-import io
 import json
 import struct
 import uuid
@@ -12,41 +11,28 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from json.encoder import encode_basestring as _quoted
 from math import isfinite
-from typing import Any
-
-import fastavro
-from fastavro import _read_py as read_in_python
+from typing import Any, NamedTuple
 
 from reconcile_jobs import avro_blocks
+from reconcile_jobs.avro_blocks import long_at
+from reconcile_jobs.avro_schemas import AvroError, is_record, resolved_schema, without_null
 
-__all__ = ["AvroError", "json_records"]
+__all__ = ["AvroError", "json_records", "schema_of"]
 
+# Values are decoded here, by one function for each type of the schema. Libraries read bytes that are damaged as some
+# value: an index below zero as the last branch of a union, a number beyond 64 bits as what is left of it. And they
+# decode logical types to Python's, which lack nanoseconds, the year 0 and a union's branch.
+#
+# What is read of a block at a place: the JSON of the value that stands there, and where it ends. It raises IndexError,
+# EOFError or struct.error where the bytes end.
+Read = Callable[[bytes, int], tuple[str, int]]
 Render = Callable[[Any], str]
-
-# fastavro does not decode logical types but in Python's, which lack nanoseconds, the year 0 and a union's branch. So a
-# file is decoded under a schema of the same bytes on the wire: without logical types and, where a union has several
-# branches, each branch a record of one field, which adds no byte and names the branch.
-_HEADER: Any = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "header",
-        "fields": [
-            {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": 4}},
-            {"name": "meta", "type": {"type": "map", "values": "bytes"}},
-            {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
-        ],
-    }
-)
 
 # Up to 38 digits, SQL functions on JSON read a number exactly; a longer one travels as text.
 _NUMBERS = 10**38
 
 # What a decimal may have at most: PostgreSQL's numeric, the longest, has 147,455 digits and 16,383 places.
 _BYTES_OF_DECIMAL, _PLACES = 61_300, 16_383
-
-
-class AvroError(ValueError):
-    """What stands in a file is no Avro, or is torn; the message says what and where, in bytes."""
 
 
 def json_records(content: bytes) -> Iterator[str]:
@@ -61,104 +47,81 @@ def json_records(content: bytes) -> Iterator[str]:
     """
     place = 0
     try:
-        plain, render, is_recursive = _plain_file(content)
-        # In C, a record that holds itself a million times ends the process; Python counts how deep it is.
-        blocks = (read_in_python if is_recursive else fastavro).block_reader(plain)
-        shift = len(plain.getbuffer()) - len(content)
-        place = plain.tell() - shift
-        if (begins := avro_blocks.first_too_large(content, place, str(blocks.codec))) is not None:
+        header = _header(content)
+        read, end = _reader(resolved_schema(header.meta["avro.schema"]))
+        codec = header.meta.get("avro.codec", b"null").decode()
+        place = header.ends
+        if (begins := avro_blocks.first_too_large(content, place, codec)) is not None:
             raise AvroError(
                 f"a block holds more than {avro_blocks.LARGEST:,} bytes, or very many compressed streams "
                 f"(after byte {begins})"
             )
-        for block in blocks:
-            if block.num_records < 0:
-                raise AvroError(f"no whole Avro file: a block of {block.num_records} records (after byte {place})")
+        for block in avro_blocks.blocks(content, place):
+            if block.mark != header.mark:
+                raise ValueError("a block does not end with the mark of the file")
+            if block.records < 0:
+                raise AvroError(f"no whole Avro file: a block of {block.records} records (after byte {place})")
+            held = avro_blocks.decompressed(block.data, codec)
             # Records without a field have no bytes, and a few bytes would hold any number of them.
-            if block.num_records > max(len(content), len(block.bytes_.getbuffer())):
-                raise AvroError(f"a block of {block.num_records:,} records has fewer bytes (after byte {place})")
-            ends = block.offset + block.size - shift
-            # fastavro does not compare the checksum that ends a block of snappy, before the 16 bytes between blocks.
-            if blocks.codec == "snappy" and content[ends - 20 : ends - 16] != _checksum(block.bytes_.getbuffer()):
+            if block.records > max(len(content), len(held)):
+                raise AvroError(f"a block of {block.records:,} records has fewer bytes (after byte {place})")
+            if codec == "snappy" and block.data[-4:] != zlib.crc32(held).to_bytes(4, "big"):
                 raise AvroError(f"a block is damaged: its checksum is that of other bytes (after byte {place})")
-            for record in block:
-                yield render(record)
-            if block.bytes_.read(1):
+            ends = 0
+            for _ in range(block.records):
+                record, ends = read(held, ends)
+                yield record if end is None else record[:-1] + end
+            if ends != len(held):
                 raise AvroError(
-                    f"no whole Avro file: a block holds more than the {block.num_records} records that it says "
+                    f"no whole Avro file: a block holds more than the {block.records} records that it says "
                     f"(after byte {place})"
                 )
-            place = ends
+            place = block.ends
     except AvroError:
         raise
     except RecursionError as problem:
         raise AvroError(f"its records lie one in another too many times to be read (after byte {place})") from problem
+    except (EOFError, IndexError, struct.error) as problem:
+        raise AvroError(f"no whole Avro file: it ends in the middle (after byte {place})") from problem
     except Exception as problem:
         if "need to install" in str(problem):  # the file is whole, the library of its codec is missing
             raise
-        # fastavro raises whatever a wrong byte leads to: EOFError, IndexError, zlib.error, ...
-        why = "it ends in the middle" if isinstance(problem, EOFError) else f"{type(problem).__name__}: {problem}"
-        raise AvroError(f"no whole Avro file: {why or 'wrong bytes'} (after byte {place})") from problem
-    if place != len(content):
-        # A file cut inside a block's own length looks like one that has ended.
-        raise AvroError(f"no whole Avro file: it ends in the middle (after byte {place})")
+        # A wrong byte in the schema or in a compressed block leads to KeyError, zlib.error and others.
+        why = f"{type(problem).__name__}: {problem}"
+        raise AvroError(f"no whole Avro file: {why} (after byte {place})") from problem
 
 
-def _checksum(block: memoryview) -> bytes:
-    return zlib.crc32(block).to_bytes(4, "big")
+def schema_of(content: bytes) -> Any:
+    """Return the schema in the header of a file, as `resolved_schema` does. Raises AvroError."""
+    return resolved_schema(_header(content).meta["avro.schema"])
 
 
-def _plain_file(content: bytes) -> tuple[io.BytesIO, Render, bool]:
-    # The same file with the schema on the wire in its header, what turns a decoded record into JSON, and whether a
-    # record may hold one of its own type.
-    source = io.BytesIO(content)
+class _Header(NamedTuple):
+    meta: dict[str, bytes]
+    mark: bytes
+    ends: int
+
+
+def _header(content: bytes) -> _Header:
     if content[:4] != b"Obj\x01":
         raise AvroError("no Avro file: it is empty" if not content else "no Avro file: it does not begin as one")
-    header: Any = fastavro.schemaless_reader(source, _HEADER, None)
-    wire, render, is_recursive = _compiled(header["meta"]["avro.schema"])
-    header["meta"]["avro.schema"] = wire
-    plain = io.BytesIO()
-    fastavro.schemaless_writer(plain, _HEADER, header)
-    plain.write(content[source.tell() :])
-    plain.seek(0)
-    return plain, render, is_recursive
+    meta: dict[str, bytes] = {}
+    count, place = _count(content, 4)
+    while count:
+        for _ in range(count):
+            name, place = _bytes(content, place)
+            meta[name.decode()], place = _bytes(content, place)
+        count, place = _count(content, place)
+    mark, ends = _slice(content, place, 16)
+    return _Header(meta, mark, ends)
 
 
-def _compiled(schema: bytes) -> tuple[bytes, Render, bool]:
-    read = json.loads(schema)
-    try:
-        json.dumps(read, ensure_ascii=False).encode()
-    except UnicodeEncodeError as problem:
-        raise AvroError("its schema has a name with half of a surrogate pair, which is no character") from problem
-    read = _without_wrappers(read)
-    compiler = _Compiler()
-    wire, render = compiler.compile(read, "")
-    types = _payload_types(read)
-    if types:
-        end = ',"avro_types":' + json.dumps(types, ensure_ascii=False, separators=(",", ":")) + "}"
-        return json.dumps(wire).encode(), lambda value: render(value)[:-1] + end, compiler.is_recursive
-    return json.dumps(wire).encode(), render, compiler.is_recursive
-
-
-def _without_wrappers(schema: Any) -> Any:
-    """Return a schema in which no object only wraps another type, as {"type": {"type": "long"}} does.
-
-    A label of such an object, a `logicalType` say, is ignored: Avro defines labels for the type itself.
-    """
-    if isinstance(schema, list):
-        return [_without_wrappers(branch) for branch in schema]
-    if not isinstance(schema, dict) or "type" not in schema:
-        return schema
-    kind = schema["type"]
-    if isinstance(kind, (dict, list)):
-        return _without_wrappers(kind)
-    if kind == "array":
-        return schema | {"items": _without_wrappers(schema["items"])}
-    if kind == "map":
-        return schema | {"values": _without_wrappers(schema["values"])}
-    if kind in ("record", "error"):
-        return schema | {"fields": [field | {"type": _without_wrappers(field["type"])} for field in schema["fields"]]}
-    return schema
+def _reader(schema: Any) -> tuple[Read, str | None]:
+    """Return what reads a record, and what ends each record in place of its last brace."""
+    read = _Compiler().compile(schema).read
+    types = _payload_types(schema)
+    told = json.dumps(types, ensure_ascii=False, separators=(",", ":"))
+    return read, f',"avro_types":{told}}}' if types else None
 
 
 def _payload_types(schema: Any) -> dict[str, str]:
@@ -167,189 +130,243 @@ def _payload_types(schema: Any) -> dict[str, str]:
     `bytes`, which JSON has in base64; `json`, a text that is JSON; `time-interval-micros`, a number; and the names of
     records, as `timestampTz`. For a `multidimensionalArray_<column>` it is the type of its elements, then `[]`.
     """
-    fields = {field["name"]: field["type"] for field in schema["fields"]} if _is_record(schema) else {}
-    payload = _without_null(fields.get("payload"))
-    if not _is_record(payload) or "avro_types" in fields:
+    fields = {field["name"]: field["type"] for field in schema["fields"]} if is_record(schema) else {}
+    payload = without_null(fields.get("payload"))
+    if not is_record(payload) or "avro_types" in fields:
         return {}
-    noted_types = {field["name"]: _noted_type(_without_null(field["type"])) for field in payload["fields"]}
+    noted_types = {field["name"]: _noted_type(without_null(field["type"])) for field in payload["fields"]}
     return {name: type_ for name, type_ in noted_types.items() if type_}
 
 
-def _noted_type(type_: Any) -> str | None:
-    if _is_record(type_):
+def _noted_type(type_: Any, arrays: tuple[Any, ...] = ()) -> str | None:
+    if is_record(type_):
         elements = {field["name"]: field["type"] for field in type_["fields"]}.get("elementValue")
-        if elements is None:
+        if elements is None or any(type_ is array for array in arrays):  # an array may be its own element
             return str(type_["name"]).rpartition(".")[2]
-        return f"{_noted_type(_without_null(elements)) or ''}[]"
+        return f"{_noted_type(without_null(elements), (*arrays, type_)) or ''}[]"
     kind, logical = (type_["type"], type_.get("logicalType")) if isinstance(type_, dict) else (type_, None)
     if kind in ("bytes", "fixed"):
         return None if isinstance(type_, dict) and _logical(type_) else "bytes"
     if (kind, logical) in (("string", "json"), ("long", "time-interval-micros")):
         return str(logical)
-    is_name = isinstance(kind, str) and kind not in _PRIMITIVES and kind not in ("array", "map", "enum")
-    return str(kind).rpartition(".")[2] if is_name else None
+    return None
 
 
-def _is_record(type_: Any) -> bool:
-    return isinstance(type_, dict) and type_.get("type") == "record"
-
-
-def _without_null(type_: Any) -> Any:
-    # A union of null and one type is that type; any other union names no one type.
-    if not isinstance(type_, list):
-        return type_
-    real = [branch for branch in type_ if not _is_null(branch)]
-    return real[0] if len(real) == 1 else None
-
-
-# fastavro takes an index of -1 for the last branch of a union, or symbol of an enum, as Python does. Behind the real
-# ones stand so many that no value can be of, so that an index a bit beside the right one fails.
-_TRAPS = [f"trap{i}" for i in range(8)]
+class _Compiled(NamedTuple):
+    read: Read
+    is_empty: bool  # its values have no bytes
 
 
 class _Compiler:
-    # Names on the wire are made up: a name that Avro does not allow, a column's say, then does no harm.
     def __init__(self) -> None:
-        self._named: dict[str, tuple[str, list[Render]]] = {}
-        self._without_bytes = {"null"}
-        self._count = 0
-        self._has_traps = False
-        self._begun: set[str] = set()  # on the wire: records whose fields are being compiled
-        self.is_recursive = False
+        self._named: dict[int, _Compiled] = {}  # by the object that defines a type, whose name may be that of another
 
-    def compile(self, schema: Any, namespace: str) -> tuple[Any, Render]:
+    def compile(self, schema: Any) -> _Compiled:
         if isinstance(schema, list):
-            return self._union(schema, namespace)
+            return _Compiled(_union([self.compile(branch).read for branch in schema]), False)
         if isinstance(schema, str):
-            if schema in _PRIMITIVES:
-                return schema, _PRIMITIVES[schema]
-            full_name = schema if "." in schema or not namespace else f"{namespace}.{schema}"
-            if full_name not in self._named:
-                full_name = schema
-            if full_name not in self._named:
-                raise AvroError(f"no Avro file: its schema has no type {schema}")
-            wire_name, cell = self._named[full_name]
-            self.is_recursive = self.is_recursive or wire_name in self._begun
-            return wire_name, lambda value: cell[0](value)
+            return _Compiled(_PRIMITIVES[schema], schema == "null")
         kind = schema["type"]
         if kind in ("record", "error", "enum", "fixed"):
-            return self._of_named(schema, kind, namespace)
+            if id(schema) not in self._named:
+                self._named[id(schema)] = self._of_named(schema, kind)
+            return self._named[id(schema)]
         if kind == "array":
-            wire, item = self.compile(schema["items"], namespace)
-            if self._has_no_bytes(wire):  # a few bytes would hold any number of them
+            item = self.compile(schema["items"])
+            if item.is_empty:  # a few bytes would hold any number of them
                 raise AvroError("its schema has an array of elements without bytes")
-            return {"type": "array", "items": wire}, lambda value: "[" + ",".join([item(x) for x in value]) + "]"
+            return _Compiled(_array(item.read), False)
         if kind == "map":
-            wire, item = self.compile(schema["values"], namespace)
-            # The same bytes as those of a list of pairs. As a map, fastavro would keep one of two members of one name.
-            pair = {"type": "record", "name": self._new_name(), "fields": [_field("k", "string"), _field("v", wire)]}
-            return {
-                "type": "array",
-                "items": pair,
-            }, lambda value: "{" + ",".join([f"{_quoted(x['k'])}:{item(x['v'])}" for x in value]) + "}"
-        logical = _logical(schema)
-        if logical is not None:
-            return kind, logical
-        return self.compile(kind, namespace)
+            return _Compiled(_map(self.compile(schema["values"]).read), False)
+        if (logical := _logical(schema)) is not None:
+            return _Compiled(_labelled(kind, logical), False)
+        return self.compile(kind)
 
-    def _of_named(self, schema: dict[str, Any], kind: str, namespace: str) -> tuple[Any, Render]:
-        name = schema["name"]
-        if "." in name:
-            namespace = name.rpartition(".")[0]
-        else:
-            namespace = schema.get("namespace", namespace)
-            name = f"{namespace}.{name}" if namespace else name
-        wire_name = self._new_name()
-        cell: list[Render] = [_text]
-        self._named[name] = (wire_name, cell)  # before its fields: they may hold it
-        wire: dict[str, Any] = {"type": kind, "name": wire_name}
+    def _of_named(self, schema: dict[str, Any], kind: str) -> _Compiled:
         if kind == "enum":
-            # Decoded as numbers in a text: a symbol too may be a name that Avro does not allow.
-            texts = {f"s{i}": _quoted(symbol) for i, symbol in enumerate(schema["symbols"])}
-            wire["symbols"] = [*texts, *_TRAPS]
-            cell[0] = texts.__getitem__
-        elif kind == "fixed":
-            wire["size"] = schema["size"]
-            cell[0] = _logical(schema) or _base64
-        else:
-            wire["type"] = "record"
-            self._begun.add(wire_name)
-            fields, renders = [], []
-            for i, field in enumerate(schema["fields"]):
-                field_wire, field_render = self.compile(field["type"], namespace)
-                fields.append(_field(f"f{i}", field_wire))
-                renders.append((("," if i else "{") + _quoted(field["name"]) + ":", f"f{i}", field_render))
-            self._begun.remove(wire_name)
-            wire["fields"] = fields
-            cell[0] = _record(renders)
-        if self._has_no_bytes(wire):
-            self._without_bytes.add(wire_name)
-        return wire, cell[0] if kind != "record" else (lambda value: cell[0](value))
-
-    def _new_name(self) -> str:
-        self._count += 1
-        return f"n{self._count}"
-
-    def _has_no_bytes(self, wire: Any) -> bool:
-        if not isinstance(wire, dict):
-            return isinstance(wire, str) and wire in self._without_bytes
-        if wire["type"] == "record":
-            return all(self._has_no_bytes(field["type"]) for field in wire["fields"])
-        return bool(wire["type"] == "fixed" and wire["size"] == 0)
-
-    def _union(self, branches: list[Any], namespace: str) -> tuple[Any, Render]:
-        """Return a union as it is read, and what renders its value.
-
-        If there are several branches beside null, each is read as a record of a new name, which shows the branch.
-        """
-        wires: list[Any]
-        compiled = [(branch, *self.compile(branch, namespace)) for branch in branches]
-        real = [(wire, render) for branch, wire, render in compiled if not _is_null(branch)]
-        if len(real) == 1:
-            render = real[0][1]
-            wires = [wire for _, wire, _ in compiled]
-            return wires + self._traps(), (lambda value: "null" if value is None else render(value))
-        wires = []
-        renders: dict[str, Render] = {}
-        for branch, wire, render in compiled:
-            if _is_null(branch):
-                wires.append("null")
-                continue
-            key = self._new_name()
-            renders[key] = render
-            wires.append({"type": "record", "name": key, "fields": [_field(key, wire)]})
-
-        def of_branch(value: Any) -> str:
-            if value is None:
-                return "null"
-            ((key, held),) = value.items()
-            return renders[key](held)
-
-        return wires + self._traps(), of_branch
-
-    def _traps(self) -> list[Any]:
-        # Branches after the last one: an index of no branch meets an enum without symbols, and of such an enum nothing
-        # can be read. Avro defines a type once; afterwards its name stands for it.
-        known, self._has_traps = self._has_traps, True
-        return list(_TRAPS) if known else [{"type": "enum", "name": name, "symbols": []} for name in _TRAPS]
+            return _Compiled(_enum([_quoted(symbol) for symbol in schema["symbols"]]), False)
+        if kind == "fixed":
+            size = schema["size"]
+            if type(size) is not int or size < 0:
+                raise AvroError("no Avro file: its schema has a fixed whose size is no number of bytes")
+            return _Compiled(_fixed(size, _logical(schema) or _base64), size == 0)
+        cell: list[Read] = []
+        # Its fields may hold it.
+        self._named[id(schema)] = _Compiled(lambda data, place: cell[0](data, place), False)
+        fields = [(field["name"], self.compile(field["type"])) for field in schema["fields"]]
+        cell.append(_record([(name, field.read) for name, field in fields]))
+        return _Compiled(cell[0], all(field.is_empty for _, field in fields))
 
 
-def _field(name: str, wire: Any) -> dict[str, Any]:
-    return {"name": name, "type": wire}
+def _slice(data: bytes, place: int, length: int) -> tuple[bytes, int]:
+    ends = place + length
+    if length < 0:
+        raise ValueError("a value has fewer than no bytes")
+    if ends > len(data):
+        raise EOFError
+    return data[place:ends], ends
 
 
-def _is_null(branch: Any) -> bool:
-    return branch == "null" or (isinstance(branch, dict) and branch.get("type") == "null")
+def _bytes(data: bytes, place: int) -> tuple[bytes, int]:
+    length = data[place]
+    if length < 128 and not length & 1 and (ends := place + 1 + (length >> 1)) <= len(data):  # as most are
+        return data[place + 1 : ends], ends
+    length, place = long_at(data, place)
+    return _slice(data, place, length)
 
 
-def _record(fields: list[tuple[str, str, Render]]) -> Render:
+def _int(data: bytes, place: int) -> tuple[int, int]:
+    number, place = long_at(data, place)
+    if not -0x80000000 <= number <= 0x7FFFFFFF:
+        raise ValueError("a number has more than 32 bits")
+    return number, place
+
+
+def _count(data: bytes, place: int) -> tuple[int, int]:
+    # Of an array or a map, which come in parts. Below zero, the number of bytes follows.
+    count, place = long_at(data, place)
+    if count < 0:
+        count = -count
+        _, place = long_at(data, place)
+    return count, place
+
+
+def _read_null(data: bytes, place: int) -> tuple[str, int]:
+    return "null", place
+
+
+def _read_boolean(data: bytes, place: int) -> tuple[str, int]:
+    return "true" if data[place] else "false", place + 1
+
+
+def _read_int(data: bytes, place: int) -> tuple[str, int]:
+    number, place = _int(data, place)
+    return str(number), place
+
+
+def _read_long(data: bytes, place: int) -> tuple[str, int]:
+    number, place = long_at(data, place)
+    return str(number), place
+
+
+def _read_float(data: bytes, place: int) -> tuple[str, int]:
+    return _float(*struct.unpack_from("<f", data, place)), place + 4
+
+
+def _read_double(data: bytes, place: int) -> tuple[str, int]:
+    return _double(*struct.unpack_from("<d", data, place)), place + 8
+
+
+def _read_bytes(data: bytes, place: int) -> tuple[str, int]:
+    value, place = _bytes(data, place)
+    return _base64(value), place
+
+
+def _read_string(data: bytes, place: int) -> tuple[str, int]:
+    value, place = _bytes(data, place)
+    return _quoted(value.decode()), place
+
+
+_PRIMITIVES: dict[str, Read] = {
+    "null": _read_null,
+    "boolean": _read_boolean,
+    "int": _read_int,
+    "long": _read_long,
+    "float": _read_float,
+    "double": _read_double,
+    "bytes": _read_bytes,
+    "string": _read_string,
+}
+
+
+def _labelled(kind: str, render: Render) -> Read:
+    value_at: Callable[[bytes, int], tuple[Any, int]] = {"int": _int, "long": long_at, "bytes": _bytes}[kind]
+
+    def read(data: bytes, place: int) -> tuple[str, int]:
+        value, place = value_at(data, place)
+        return render(value), place
+
+    return read
+
+
+def _fixed(size: int, render: Render) -> Read:
+    def read(data: bytes, place: int) -> tuple[str, int]:
+        value, place = _slice(data, place, size)
+        return render(value), place
+
+    return read
+
+
+def _enum(symbols: list[str]) -> Read:
+    def read(data: bytes, place: int) -> tuple[str, int]:
+        index, place = long_at(data, place)
+        if not 0 <= index < len(symbols):
+            raise ValueError(f"an enum of {len(symbols)} symbols has none of the number {index}")
+        return symbols[index], place
+
+    return read
+
+
+def _union(branches: list[Read]) -> Read:
+    # Nearly all indexes are one byte, and nearly all fields are unions.
+    of_one_byte = {index << 1: branch for index, branch in enumerate(branches[:64])}
+
+    def read(data: bytes, place: int) -> tuple[str, int]:
+        if (branch := of_one_byte.get(data[place])) is not None:
+            return branch(data, place + 1)
+        index, place = long_at(data, place)
+        if not 0 <= index < len(branches):
+            raise ValueError(f"a union of {len(branches)} types has none of the number {index}")
+        return branches[index](data, place)
+
+    return read
+
+
+def _array(item: Read) -> Read:
+    def read(data: bytes, place: int) -> tuple[str, int]:
+        texts = []
+        count, place = _count(data, place)
+        while count:
+            for _ in range(count):
+                text, place = item(data, place)
+                texts.append(text)
+            count, place = _count(data, place)
+        return "[" + ",".join(texts) + "]", place
+
+    return read
+
+
+def _map(value: Read) -> Read:
+    # A name that it has twice stays twice.
+    def read(data: bytes, place: int) -> tuple[str, int]:
+        texts = []
+        count, place = _count(data, place)
+        while count:
+            for _ in range(count):
+                name, place = _read_string(data, place)
+                text, place = value(data, place)
+                texts.append(f"{name}:{text}")
+            count, place = _count(data, place)
+        return "{" + ",".join(texts) + "}", place
+
+    return read
+
+
+def _record(fields: list[tuple[str, Read]]) -> Read:
     if not fields:
-        return lambda value: "{}"
-    return lambda value: "".join([prefix + render(value[key]) for prefix, key, render in fields]) + "}"
+        return lambda data, place: ("{}", place)
+    begun = [(("," if i else "{") + _quoted(name) + ":", read) for i, (name, read) in enumerate(fields)]
 
+    def read(data: bytes, place: int) -> tuple[str, int]:
+        texts = []
+        for name, field in begun:
+            text, place = field(data, place)
+            texts.append(name)
+            texts.append(text)
+        texts.append("}")
+        return "".join(texts), place
 
-def _text(value: Any) -> str:
-    return _quoted(value)
+    return read
 
 
 def _base64(value: bytes) -> str:
@@ -374,18 +391,6 @@ def _float(value: float) -> str:
 
 
 _LARGEST_FLOAT = 3.4028234663852886e38
-
-
-_PRIMITIVES: dict[str, Render] = {
-    "null": lambda value: "null",
-    "boolean": lambda value: "true" if value else "false",
-    "int": str,
-    "long": str,
-    "float": _float,
-    "double": _double,
-    "bytes": _base64,
-    "string": _text,
-}
 
 
 def _logical(schema: dict[str, Any]) -> Render | None:

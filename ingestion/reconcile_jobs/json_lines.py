@@ -33,6 +33,8 @@ def packed_lines(content: bytes, name: str, longest: int) -> Iterator[list[bytes
     """
     chunks = _decompressed(content, name)
     chunk = next(chunks, b"")
+    while len(chunk) < len(_BOM) and (more := next(chunks, b"")):  # streams of bzip2 may share the mark
+        chunk += more
     place = len(_BOM) if chunk.startswith(_BOM) else 0  # where the unfinished line begins
     chunk = chunk[place:] or next(chunks, b"")
     begun, long = b"", None

@@ -3,6 +3,7 @@
 import bz2
 import io
 import lzma
+import zlib
 
 import fastavro
 import pytest
@@ -77,6 +78,58 @@ def test_of_a_block_of_several_streams_all_count(codec, pack):
     data = pack(b"a" * 1000) * 3
     block = bytes([2, *varint(len(data) << 1)]) + data + b"s" * 16
     assert (first_too_large(block, 0, codec, 2999), first_too_large(block, 0, codec, 3000)) == (0, None)
+
+
+MARK = b"s" * 16
+
+
+def packed(codec, count):
+    """Return so many booleans as one block of a codec holds them, as its library writes it."""
+    content = avro_file("boolean", *[True] * count, codec=codec, sync_marker=MARK)
+    data = content[len(avro_file("boolean", codec=codec, sync_marker=MARK)) : -16]
+    counts = [*varint(count << 1)]
+    lengths = next(length for length in (1, 2) if len(data) - len(counts) - length < 64**length)
+    return data[len(counts) + lengths :]
+
+
+def records_of(codec, count, data):
+    """Return how many records a file has with one block, of so many booleans by its own account."""
+    head = avro_file("boolean", codec=codec, sync_marker=MARK)
+    block = bytes([*varint(count << 1), *varint(len(data) << 1)]) + data + MARK
+    return len(list(json_records(head + block)))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_bytes_behind_the_stream_of_a_block_are_damage(codec):
+    """What stood in them was lost in silence, where the block says as many records as the first stream has."""
+    stream, other = packed(codec, 10), packed(codec, 30)
+    assert (records_of(codec, 10, stream), records_of(codec, 30, other)) == (10, 30)
+    damaged = bytearray(other)
+    damaged[len(other) // 2] ^= 255
+    for rest in (b"any bytes", b"\x00", bytes(4), other, bytes(damaged), other[:2]):
+        with pytest.raises(AvroError, match=r"no whole Avro file|a block is damaged"):
+            records_of(codec, 10, stream + rest)
+
+
+@pytest.mark.parametrize("codec", ["bzip2", "xz", "zstandard"])
+def test_two_streams_of_a_block_are_read_where_it_says_the_records_of_both(codec):
+    assert records_of(codec, 40, packed(codec, 10) + packed(codec, 30)) == 40
+
+
+def test_behind_deflate_stands_zlibs_checksum_or_nothing():
+    """Avro's library for Python leaves three of its four bytes there, as fastavro does."""
+    data = b"\x01" * 10
+    whole = zlib.compress(data)[2:]
+    assert packed("deflate", 10) == whole[:-1]
+    for end in (0, -1, -4):
+        assert records_of("deflate", 10, whole[: end or None]) == 10
+    for end in range(len(whole)):
+        if end - len(whole) not in (-1, -4):
+            with pytest.raises(AvroError, match=r"behind the end of its compressed stream|ends in the middle"):
+                records_of("deflate", 10, whole[:end])
+    for place in range(len(whole) - 4, len(whole)):
+        with pytest.raises(AvroError, match="a block has bytes behind the end of its compressed stream"):
+            records_of("deflate", 10, whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
 
 
 def varint(number):

@@ -11,10 +11,15 @@ import fastavro
 import pytest
 from avro_files import DATE, JSON, MICROS, NUMBER, OFFSET, TIME_INTERVAL, array, record
 from avro_files import avro_file as avro
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from reconcile_jobs.avro_json import _HEADER as HEADER
+from reconcile_jobs import avro_blocks
 from reconcile_jobs.avro_json import AvroError, json_records
+
+HEADER: Any = fastavro.parse_schema(
+    record("header", magic={"type": "fixed", "name": "magic", "size": 4}, meta={"type": "map", "values": "bytes"},
+           sync={"type": "fixed", "name": "sync", "size": 16})
+)  # fmt: skip
 
 
 def of_one_field(kind: Any) -> dict[str, Any]:
@@ -305,7 +310,7 @@ def test_every_codec_is_read(codec):
 
 
 @pytest.mark.parametrize(
-    "schema", [of_one_field("string"), record("e", x="string", next=["null", "e"])], ids=["C", "Python"]
+    "schema", [of_one_field("string"), record("e", x="string", next=["null", "e"])], ids=["plain", "recursive"]
 )
 def test_a_damaged_block_of_snappy_is_refused_and_no_value_is_changed(schema: Any):
     content = avro(schema, *({"x": f"SHOP.A{number}", "next": None} for number in range(40)), codec="snappy")
@@ -323,9 +328,11 @@ def test_a_codec_without_its_library_is_no_torn_file(monkeypatch: pytest.MonkeyP
     def read(content: Any) -> Any:
         raise ValueError("zstandard codec is supported but you need to install zstandard")
 
+    content = avro(of_one_field("long"), {"x": 1}, codec="zstandard")
     monkeypatch.setattr(fastavro, "block_reader", read)
+    monkeypatch.setattr(avro_blocks, "_zstd", lambda: None)
     with pytest.raises(ValueError, match="you need to install zstandard") as failure:
-        list(json_records(avro(of_one_field("long"), {"x": 1})))
+        list(json_records(content))
     assert not isinstance(failure.value, AvroError)
 
 
@@ -368,6 +375,50 @@ def test_what_is_told_of_a_payload_is_told_of_a_type_in_an_object_too():
         "payload": {"bytes": "/w==", "document": "{}"},
         "avro_types": {"bytes": "bytes", "document": "json"},
     }
+
+
+FOUR = {"type": "fixed", "name": "four", "size": 4}
+MONEY = {"type": "fixed", "name": "money", "size": 4, "logicalType": "decimal", "precision": 9, "scale": 2}
+
+
+def test_of_a_type_that_is_used_by_its_name_the_same_is_told_as_of_the_type():
+    """Text that is told not to be bytes is read as MySQL's hex; a type that SQL does not know, as no text at all."""
+    mood = {"type": "enum", "name": "mood", "symbols": ["GOOD"]}
+    assert told(
+        four=FOUR, again=["four"], list=array("list", "four"), money=MONEY,
+        more="money", lists=array("lists", "money"), mood=mood, moods="mood", others=array("others", "mood"),
+    ) == {"four": "bytes", "again": "bytes", "list": "bytes[]", "lists": "[]", "others": "[]"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "name"),
+    [
+        ("p", "p"), (["null", "p"], "p"), ({"type": "array", "items": "p"}, "p"),
+        ({"type": "map", "values": "p"}, "p"), ("p", "a.p"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_payload_is_described_that_an_earlier_field_defines(before: Any, name: str):
+    payload = record("p", x=["null", FOUR], y="bytes", z=["null", "four"])
+    defined = json.loads(json.dumps(before).replace('"p"', json.dumps(payload)))
+    schema = record("e", before=defined, payload=["null", name]) | {"namespace": "a"}
+    empty = {"p": b"\x00\x00\x00", "array": b"\x00", "map": b"\x00", "null": b"\x00"}
+    kind = before if isinstance(before, str) else before[0] if isinstance(before, list) else before["type"]
+    (line,) = json_records(one_block(schema, empty[kind] + b"\x02\x02\x00\x10\x83\x00\x02\xff\x00"))
+    read = json.loads(line)
+    assert read["payload"] == {"x": "ABCDAA==", "y": "/w==", "z": None}
+    assert read["avro_types"] == {"x": "bytes", "y": "bytes", "z": "bytes"}
+
+
+def test_of_two_types_of_one_name_that_of_the_namespace_is_described():
+    text = {"type": "enum", "name": "x", "namespace": "b", "symbols": ["A"]}
+    inner = {"type": "fixed", "name": "x", "size": 1}
+    schema = record("a.e", other=text, payload=record("p", first=inner, again={"type": "x"}, mine="a.x", others="b.x"))
+    (line,) = json_records(one_block(schema, b"\x00" + b"\x01\x02\x03" + b"\x00"))
+    assert json.loads(line) == {
+        "other": "A", "payload": {"first": "AQ==", "again": "Ag==", "mine": "Aw==", "others": "A"},
+        "avro_types": {"first": "bytes", "again": "bytes", "mine": "bytes"},
+    }  # fmt: skip
 
 
 def test_where_there_is_nothing_to_tell_nothing_is_told():
@@ -436,7 +487,7 @@ def test_an_index_below_zero_or_behind_the_last_is_of_nothing(kind: Any):
     assert len(list(json_records(content))) == 1
     assert with_number(content, FIRST_BYTE, 0) == content
     branches = len(kind["symbols"]) if isinstance(kind, dict) else len(kind)
-    for index in (*range(-8, 0), *range(branches, branches + 20)):
+    for index in (*range(-64, 0), *range(branches, 64)):
         with pytest.raises(AvroError, match="no whole Avro file"):
             list(json_records(with_number(content, FIRST_BYTE, index)))
 
@@ -452,6 +503,88 @@ def one_block(schema: Any, block: bytes) -> bytes:
     for number in (1, len(block)):
         fastavro.schemaless_writer(made, fastavro.parse_schema("long"), number)
     return made.getvalue() + block + header["sync"]
+
+
+def zigzag(number: int) -> bytes:
+    """Return a number of any size, seven bits to a byte, as no writer would write one that is too large."""
+    rest = number << 1 if number >= 0 else (-number << 1) - 1
+    written = bytearray()
+    while rest > 127:
+        written.append(rest & 127 | 128)
+        rest >>= 7
+    return bytes([*written, rest])
+
+
+@pytest.mark.parametrize("kind", BRANCHES, ids=repr)
+@given(index=st.integers(-(2**70), 2**70) | st.integers(-300, 300))
+@example(index=-9)
+@example(index=-10)
+@example(index=2**64)
+def test_no_index_but_those_of_the_schema_is_of_something(kind: Any, index: int):
+    branches = kind["symbols"] if isinstance(kind, dict) else kind
+    for schema in (of_one_field(kind), record("e", x=kind, next=["null", "e"])):
+        content = one_block(schema, zigzag(index) + bytes(20))
+        with pytest.raises(AvroError, match="no whole Avro file") as refused:
+            list(json_records(content))
+        # Of an index of the schema a value is read, and then there is more.
+        assert ("more than the 1 records" in str(refused.value)) == (0 <= index < len(branches))
+
+
+LONGS: list[Any] = ["long", MICROS, {"type": "long", "logicalType": "time-nanos"}, ["null", "long"]]
+INTS: list[Any] = ["int", DATE, OFFSET]
+
+
+@pytest.mark.parametrize("kind", [*LONGS, *INTS], ids=repr)
+@given(number=st.integers(-(2**80), 2**80) | st.integers(-(2**64), 2**64) | st.integers(-(2**33), 2**33))
+@example(number=2**63)
+@example(number=2**70)
+@example(number=-(2**63) - 1)
+@example(number=2**31)
+def test_a_number_that_does_not_fit_is_no_number(kind: Any, number: int):
+    bits = 32 if kind in INTS else 64
+    content = one_block(of_one_field(kind), (b"\x02" if isinstance(kind, list) else b"") + zigzag(number))
+    if -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        assert len(list(json_records(content))) == 1
+    else:
+        with pytest.raises(AvroError, match="no whole Avro file: ValueError: a number has more than"):
+            list(json_records(content))
+
+
+LISTS: list[Any] = ["string", "bytes", {"type": "array", "items": "int"}, {"type": "map", "values": "int"}]
+
+
+@pytest.mark.parametrize("kind", LISTS, ids=repr)
+def test_a_length_or_a_count_that_does_not_fit_is_none(kind: Any):
+    for number in (2**64, 2**64 + 1, 2**70, -(2**64)):
+        with pytest.raises(AvroError, match="a number has more than"):
+            list(json_records(one_block(of_one_field(kind), zigzag(number) + bytes(9))))
+
+
+def test_a_number_that_takes_more_bytes_than_it_needs_is_read_up_to_ten():
+    padded = b"\x8a" + b"\x80" * 8
+    assert list(json_records(one_block(of_one_field("long"), padded + b"\x00"))) == ['{"x":5}']
+    with pytest.raises(AvroError, match="a number has more than ten bytes"):
+        list(json_records(one_block(of_one_field("long"), padded + b"\x80\x00")))
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["records", "bytes"])
+def test_the_numbers_of_a_block_fit_too(place: int):
+    content = avro(of_one_field("long"), {"x": 7})
+    source = io.BytesIO(content)
+    fastavro.schemaless_reader(source, HEADER, None)
+    begins = source.tell() + place
+    assert content[begins] == 2  # one record, of one byte
+    damaged = content[:begins] + zigzag(2**64 + 1) + content[begins + 1 :]
+    with pytest.raises(AvroError, match="a number has more than 64 bits"):
+        list(json_records(damaged))
+
+
+def test_the_number_of_members_in_the_header_fits_too():
+    content = avro(of_one_field("long"), {"x": 7})
+    assert content[4:5] == b"\x04"  # the schema and the codec
+    for count in (2**64 + 2, 2**70 + 2):
+        with pytest.raises(AvroError, match="a number has more than"):
+            list(json_records(content[:4] + zigzag(count) + content[5:]))
 
 
 def test_a_name_that_a_map_has_twice_stays_twice():

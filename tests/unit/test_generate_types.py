@@ -230,6 +230,27 @@ def test_a_file_that_is_torn_or_empty_has_no_header() -> None:
     assert header_of(avro_file({"id": ("int", 1)}, records=0)) is None
 
 
+def test_of_two_types_of_one_name_in_two_namespaces_each_is_declared() -> None:
+    other = {"type": "enum", "name": "x", "namespace": "b", "symbols": ["A"]}
+    four = {"type": "fixed", "name": "x", "size": 1, "namespace": "a"}
+    header = header_of(avro_file({"f": (four, b"1"), "e": (other, "A"), "g": ("a.x", b"1"), "h": ("b.x", "A")}))
+    assert header is not None
+    assert {name: found.data_type for name, found in header.columns.items()} == {
+        "f": "binary", "e": "string", "g": "binary", "h": "string",
+    }  # fmt: skip
+
+
+def test_a_payload_that_an_earlier_field_defines_has_a_header() -> None:
+    reader = fastavro.reader(io.BytesIO(avro_file({"id": ("int", 1), "x": ("long", 2)})))
+    schema = json.loads(reader.metadata["avro.schema"])
+    payload = schema["fields"].pop()["type"]
+    before = {"name": "before", "type": {"type": "array", "items": payload}}
+    schema["fields"] = [before, *schema["fields"], {"name": "payload", "type": payload["name"]}]
+    header = header_of(_written(schema, [{"before": []} | row for row in reader]))  # type: ignore[operator]
+    assert header is not None
+    assert {name: found.data_type for name, found in header.columns.items()} == {"id": "int", "x": "bigint"}
+
+
 def test_of_each_schema_of_an_object_the_newest_file_is_read() -> None:
     key, other = "a" * 40, "b" * 40
     folder = "s3://lake/shop_orders/2026/11/21/10/00"

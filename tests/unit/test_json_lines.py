@@ -79,6 +79,17 @@ def test_members_of_a_gzip_follow_one_another_and_a_byte_order_mark_is_no_record
     assert [line for some in packed_lines(content, "a.bz2", 100) for line in some] == lines
 
 
+@pytest.mark.parametrize(("name", "pack"), [("a.gz", gzip.compress), ("a.bz2", bz2.compress)])
+def test_a_byte_order_mark_that_streams_share_is_no_record(name, pack):
+    mark, lines = b"\xef\xbb\xbf", [b'{"a":1}', b"2"]
+    for content, found in ((mark + b"\n".join(lines), lines), (mark, []), (mark[:2], [mark[:2]]), (b"2", [b"2"])):
+        for first in range(4):
+            for second in range(first, 4):
+                parts = (content[:first], content[first:second], content[second:])
+                packed = b"".join(map(pack, parts))
+                assert [line for some in packed_lines(packed, name, 100) for line in some] == found
+
+
 def test_streams_of_bzip2_follow_one_another():
     lines = [b'{"a":%d}' % number for number in range(300)]
     content = b"".join(bz2.compress(line + b"\n") for line in lines)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any, NamedTuple
 
-import fastavro
-
-from reconcile_jobs.avro_json import AvroError, json_records
+from reconcile_jobs.avro_json import AvroError, json_records, schema_of
+from reconcile_jobs.avro_schemas import is_null, is_record, without_null
 from reconcile_jobs.generation.datastream_records import place_of, source_of
 from reconcile_jobs.generation.declarations import Declaration, of_kind
 from reconcile_jobs.generation.observations import Place
@@ -30,55 +28,33 @@ def header_of(content: bytes) -> Header | None:
     """
     try:
         first = json.loads(next(json_records(content)))
-        schema = json.loads(fastavro.reader(io.BytesIO(content)).metadata["avro.schema"])
+        schema = schema_of(content)
     except (AvroError, StopIteration, ValueError, LookupError, EOFError, RecursionError):
         return None
     if not isinstance(first, dict):
         return None
     place = place_of(first.get("source_metadata"))
-    fields = {field["name"]: field["type"] for field in schema.get("fields", [])} if isinstance(schema, dict) else {}
-    payload = _without_null(fields.get("payload"))
-    if place is None or not isinstance(payload, dict) or payload.get("type") != "record":
+    fields = {field["name"]: field["type"] for field in schema["fields"]} if is_record(schema) else {}
+    payload = without_null(fields.get("payload"))
+    if place is None or not is_record(payload):
         return None
     source = source_of(first.get("read_method"), first["source_metadata"])
-    named: dict[str, Any] = {}
-    _name(schema, named)
     types = {field["name"]: field["type"] for field in payload["fields"]}
-    return Header(place, {name: _declaration_of(type_, source, named) for name, type_ in types.items()})
+    return Header(place, {name: _declaration_of(type_, source) for name, type_ in types.items()})
 
 
-def _declaration_of(type_: Any, source: str | None, named: dict[str, Any]) -> Declaration:
+def _declaration_of(type_: Any, source: str | None) -> Declaration:
     try:
-        return _declaration(type_, source, named)
+        return _declaration(type_, source)
     except RecursionError:
         return Declaration("string", "json", "Avro: a type that holds itself")
-
-
-def _name(schema: Any, named: dict[str, Any]) -> None:
-    """Collect the named types, which later fields refer to by name."""
-    if isinstance(schema, list):
-        for branch in schema:
-            _name(branch, named)
-    elif isinstance(schema, dict):
-        if "name" in schema and schema.get("type") in ("record", "enum", "fixed", "error"):
-            named[str(schema["name"]).rpartition(".")[2]] = schema
-        for field in schema.get("fields", []):
-            _name(field["type"], named)
-        for part in ("items", "values"):
-            _name(schema.get(part), named)
-        if isinstance(schema.get("type"), dict | list):
-            _name(schema["type"], named)
 
 
 def _without_null(type_: Any) -> Any:
     if not isinstance(type_, list):
         return type_
-    real = [branch for branch in type_ if branch != "null" and not (isinstance(branch, dict) and _is_null(branch))]
+    real = [branch for branch in type_ if not is_null(branch)]
     return real[0] if len(real) == 1 else (real or "null")
-
-
-def _is_null(branch: dict[str, Any]) -> bool:
-    return branch.get("type") == "null"
 
 
 _PRIMITIVES = {
@@ -87,22 +63,18 @@ _PRIMITIVES = {
 }  # fmt: skip
 
 
-def _declaration(type_: Any, source: str | None, named: dict[str, Any]) -> Declaration:
+def _declaration(type_: Any, source: str | None) -> Declaration:
     type_ = _without_null(type_)
     if isinstance(type_, list):  # a value may be of several types: the record has it as JSON has it
         return Declaration("string", witness="Avro: a union")
-    if isinstance(type_, str) and type_ not in _PRIMITIVES:
-        type_ = named.get(type_.rpartition(".")[2], type_)
     kind, logical = (type_.get("type"), type_.get("logicalType")) if isinstance(type_, dict) else (type_, None)
-    if isinstance(kind, dict | list):
-        return _declaration(kind, source, named)
-    if kind == "record":
-        return _of_record(type_, source, named)
+    if is_record(type_):
+        return _of_record(type_, source)
     if kind == "array":
-        element = _declaration(type_["items"], source, named)
+        element = _declaration(type_["items"], source)
         return Declaration(f"array<{element.data_type}>", witness=f"Avro: array of {_after_colon(element)}")
     if kind == "map":
-        element = _declaration(type_["values"], source, named)
+        element = _declaration(type_["values"], source)
         return Declaration(f"map<string,{element.data_type}>", witness=f"Avro: map of {_after_colon(element)}")
     if logical is not None and (found := _of_logical(type_, kind, str(logical), source)):
         return found
@@ -141,11 +113,11 @@ def _of_logical(type_: dict[str, Any], kind: Any, logical: str, source: str | No
     return None
 
 
-def _of_record(type_: dict[str, Any], source: str | None, named: dict[str, Any]) -> Declaration:
+def _of_record(type_: dict[str, Any], source: str | None) -> Declaration:
     name = str(type_["name"]).rpartition(".")[2]
     fields = {field["name"]: field["type"] for field in type_.get("fields", [])}
     if "elementValue" in fields:
-        element = _declaration(fields["elementValue"], source, named)
+        element = _declaration(fields["elementValue"], source)
         # How many dimensions it has, only values show; one is what nearly all have.
         return Declaration(f"array<{element.data_type}>", witness=f"Avro: array of {_after_colon(element)}")
     found = of_kind(name) or Declaration("string", "json")
