@@ -67,7 +67,7 @@ def _written(statements: Sequence[str]) -> Iterator[str]:
     readers = r"insert into (`\w+`\.)?`\w+`\.`\w+__readers`"
     caches = "cache |drop view if exists reconcile_"
     for sql in statements:
-        if not re.match(rf"{before}|{readers}|{caches}|select|show|set", sql.strip()):
+        if not re.match(rf"{before}|{readers}|{caches}|select|show|describe history|set|reset", sql.strip()):
             yield sql
 
 

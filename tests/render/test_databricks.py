@@ -116,7 +116,11 @@ def without_spark(statements: list[str]) -> list[str]:
         r"cache (?:lazy )?table (\S+) as\nselect \*\nfrom \(\n(.*)\n\)\nwhere '[^']*' is not null", re.S
     )
     temporary = [cached.sub(r"create or replace temporary view \1 as\n\2", sql) for sql in statements]
-    return [DIGEST.sub("<digest>", sql) for sql in temporary if not re.match("set .|reset |uncache |describe history `demo`.`orders__", sql)]
+    return [
+        DIGEST.sub("<digest>", sql)
+        for sql in temporary
+        if not re.match("set .|reset |uncache |describe history `demo`.`orders__", sql)
+    ]
 
 
 def without_databricks(statements: list[str]) -> list[str]:

@@ -22,6 +22,7 @@ import test_databricks
 import test_generations
 import test_monitoring_views
 import test_names
+import test_notes_of_writes
 import test_parity_refusals
 import test_restore
 import test_retry_of_quarantine
@@ -2158,7 +2159,7 @@ def provoked() -> list[Refusal]:
     ]
     elsewhere = (
         test_added_columns, test_as_of, test_catalogs, test_changed_columns, test_databricks, test_generations,
-        test_names, test_parity_refusals, test_restore, test_retry_of_quarantine, test_snapshot_refusals,
+        test_names, test_notes_of_writes, test_parity_refusals, test_restore, test_retry_of_quarantine, test_snapshot_refusals,
         test_source_columns,
     )  # fmt: skip
     return [*here, *(refusal for module in elsewhere for refusal in module.REFUSED)]
