@@ -911,7 +911,7 @@ BUGS = {
         MODEL: {"in found | sort(attribute='place') -%}": "in found | sort(attribute='place', reverse=true) -%}"}
     },
     "the snapshot's rows stand above later changes": {
-        RECORDS: {"generation_of_snapshot(snapshot) ~ \"/0/'": "generation_of_snapshot(snapshot) ~ \"/2/'"}
+        RECORDS: {"generation_of_snapshot(one) ~ \"/0/'": "generation_of_snapshot(one) ~ \"/2/'"}
     },
     "changes after the snapshot keep their place": {
         RECORDS: {"concat('\" ~ generation ~ \"', substring(_change_sequence, 5))": "_change_sequence"}

@@ -2159,8 +2159,8 @@ def provoked() -> list[Refusal]:
     ]
     elsewhere = (
         test_added_columns, test_as_of, test_catalogs, test_changed_columns, test_databricks, test_generations,
-        test_names, test_notes_of_writes, test_parity_refusals, test_restore, test_retry_of_quarantine, test_snapshot_refusals,
-        test_source_columns,
+        test_names, test_notes_of_writes, test_parity_refusals, test_restore, test_retry_of_quarantine,
+        test_snapshot_refusals, test_source_columns,
     )  # fmt: skip
     return [*here, *(refusal for module in elsewhere for refusal in module.REFUSED)]
 
