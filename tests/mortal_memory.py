@@ -14,8 +14,8 @@ from rounds import note_rounds
 
 # What leaves nothing behind when the process is dead: everything else is a place to die before, whatever it is.
 _READS = re.compile(
-    r"(select|with|show|describe|set|reset|cache|uncache|from|values|drop view if exists reconcile_|create (or replace )?"
-    r"(global )?temporary view)\b",
+    r"(select|with|show|describe|set|reset|cache|uncache|from|values|drop view if exists reconcile_|"
+    r"create (or replace )?(global )?temporary view)\b",
     re.IGNORECASE,
 )
 
