@@ -31,6 +31,9 @@ Render = Callable[[Any], str]
 # Up to 38 digits, SQL functions on JSON read a number exactly; a longer one travels as text.
 _NUMBERS = 10**38
 
+# What a record may hold at most: as many columns as a table may have, of which nothing was delivered.
+_VALUES_WITHOUT_BYTES = 10_000
+
 # What a decimal may have at most: PostgreSQL's numeric, the longest, has 147,455 digits and 16,383 places.
 _BYTES_OF_DECIMAL, _PLACES = 61_300, 16_383
 
@@ -155,6 +158,7 @@ def _noted_type(type_: Any, arrays: tuple[Any, ...] = ()) -> str | None:
 class _Compiled(NamedTuple):
     read: Read
     is_empty: bool  # its values have no bytes
+    values: int = 1  # how many a value without bytes holds
 
 
 class _Compiler:
@@ -195,7 +199,10 @@ class _Compiler:
         self._named[id(schema)] = _Compiled(lambda data, place: cell[0](data, place), False)
         fields = [(field["name"], self.compile(field["type"])) for field in schema["fields"]]
         cell.append(_record([(name, field.read) for name, field in fields]))
-        return _Compiled(cell[0], all(field.is_empty for _, field in fields))
+        empty = [field.values for _, field in fields if field.is_empty]
+        if sum(empty) > _VALUES_WITHOUT_BYTES:  # records of records, each of two, are very many soon
+            raise AvroError("its schema has a record of very many values without bytes")
+        return _Compiled(cell[0], len(empty) == len(fields), 1 + sum(empty))
 
 
 def _slice(data: bytes, place: int, length: int) -> tuple[bytes, int]:

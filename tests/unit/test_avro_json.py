@@ -275,6 +275,18 @@ def test_any_text_is_the_text_that_was_written(value: str):
     assert "\n" not in text
 
 
+def test_records_of_records_without_bytes_are_refused_before_one_is_read():
+    """Each has two of the one before: forty of them would be a million million values, of no bytes."""
+    schema: dict[str, Any] = {"type": "record", "name": "r0", "fields": [{"name": "a", "type": "null"}]}
+    for number in range(1, 40):
+        fields = [{"name": "a", "type": schema}, {"name": "b", "type": f"r{number - 1}"}]
+        schema = {"type": "record", "name": f"r{number}", "fields": fields}
+    told = io.BytesIO()
+    fastavro.writer(told, schema, [])
+    with pytest.raises(AvroError, match="a record of very many values without bytes"):
+        list(json_records(told.getvalue()))
+
+
 def test_an_empty_record_and_what_is_no_record_at_all():
     assert list(json_records(avro({"type": "record", "name": "r", "fields": []}, {}))) == ["{}"]
     assert list(json_records(avro({"type": "array", "items": "int"}, [1, 2]))) == ["[1,2]"]
