@@ -84,8 +84,10 @@ def kept(source: str, table: str, chance: random.Random) -> tuple[list[str], int
     return [line for line in told if json.loads(line)["uuid"] not in lost], len(lost), list(changes.values())
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "source",
+    [pytest.param(source, marks=pytest.mark.soak if source == "oracle" else pytest.mark.matrix) for source in SOURCES],
+)
 def test_every_row_is_right_again_after_one_snapshot_although_a_tenth_of_the_changes_is_lost(
     spark: SparkSession, source: str
 ) -> None:

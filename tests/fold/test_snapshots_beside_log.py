@@ -1112,8 +1112,10 @@ def test_the_capture_begins_in_the_middle_with_its_copy(memory: Memory, order: s
             assert not project.failing_tests(table)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "order",
+    [pytest.param(order, marks=pytest.mark.soak if "twice" in order else pytest.mark.matrix) for order in ORDERS],
+)
 def test_the_histories_of_the_capture_begin_in_the_middle_with_its_copy(memory: Memory, order: str) -> None:
     """The copy is a version of a row that the changes of before do not tell; else it tells nothing more."""
     has_before = "before" in " ".join(ORDERS[order])
