@@ -63,6 +63,7 @@ PARTS: dict[str, list[str]] = {
     "readers-iceberg": [*ICEBERG, *READERS, "tests/process/test_bigtable_kills.py"],
     "snapshots": ["-m", "matrix", "tests/functional"],
     **{f"live-parity-{n}": ["-m", "matrix", "tests/cluster/test_live_parity.py", "-k", n] for n in ("first", "second")},
+    "live-repair": ["-m", "matrix", "tests/cluster/test_live_repair.py"],
     "live-proofs": ["-m", "matrix", "tests/cluster/test_live_parity.py", "-k", "proofs"],
     "object-store": ["-m", "matrix", "tests/cluster/test_object_store.py"],
     "concurrent-runs-short": ["-m", "matrix", "tests/cluster", "-k", "short"],

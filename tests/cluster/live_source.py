@@ -1,6 +1,6 @@
 """A PostgreSQL that is written to all the time, whose changes come late and in disorder, and an append job of them.
 
-live_parity.py and live_proofs.py compare a model with it, in a session of conf/shared.
+live_parity.py and live_proofs.py compare a model with it, and live_repair.py repairs models: in a session of conf/shared.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ end $$
 
 
 class Capture(threading.Thread):
-    """Files of changes: most come soon, some late, none in order."""
+    """Files of changes: most come soon, some late, none in order, and a part of them never."""
 
-    def __init__(self, slot: Slot, landing: Path) -> None:
+    def __init__(self, slot: Slot, landing: Path, lost: float) -> None:
         super().__init__(daemon=True)
-        self._slot, self._landing = slot, landing
+        self._slot, self._landing, self._part_lost, self.lost = slot, landing, lost, 0
         self._waiting: list[tuple[float, Change]] = []
         self.captured: list[Change] = []
         self._failure: BaseException | None = None
@@ -92,6 +92,9 @@ class Capture(threading.Thread):
     def _go_on(self) -> None:
         while not self._ending.is_set() or self._waiting:
             for change in self._slot.changes():
+                if self._chance.random() < self._part_lost:
+                    self.lost += 1
+                    continue
                 late = self._chance.random() < 0.4
                 delay = self._chance.uniform(10, LONGEST_DELAY) if late else self._chance.uniform(0, 2)
                 self.captured.append(change)
@@ -147,14 +150,14 @@ class Server:
 class LiveSource:
     """The source, its capture, and the append job, while it is written to."""
 
-    def __init__(self, root: Path, postgres: Server, spark: SparkSession) -> None:
+    def __init__(self, root: Path, postgres: Server, spark: SparkSession, lost: float) -> None:
         self.postgres, self._spark = postgres, spark
         landing = root / "landing"
         landing.mkdir()
         postgres.query(SET_UP)
         slot = Slot(postgres, "shop.orders")
         postgres.query(FILL)
-        self.capture = Capture(slot, landing)
+        self.capture = Capture(slot, landing, lost)
         self.capture.start()
         job = ["spark-submit", str(PACKAGE / "ingestion" / "append.py"), "datastream", "--every", "2s"]
         self.append = subprocess.Popen(
@@ -196,9 +199,9 @@ class LiveSource:
 
 
 @contextmanager
-def written_to(root: Path, postgres: Server, spark: SparkSession) -> Iterator[LiveSource]:
-    """A source that is written to until this ends; then all its changes are staged."""
-    source = LiveSource(root, postgres, spark)
+def written_to(root: Path, postgres: Server, spark: SparkSession, lost: float = 0) -> Iterator[LiveSource]:
+    """A source that is written to until this ends; then all its changes are staged. `lost`: the part that never is."""
+    source = LiveSource(root, postgres, spark, lost)
     try:
         while not spark.catalog.tableExists("lake.changes"):
             time.sleep(1)
