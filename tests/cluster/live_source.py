@@ -1,6 +1,6 @@
 """A PostgreSQL that is written to all the time, whose changes come late and in disorder, and an append job of them.
 
-live_parity.py and live_proofs.py compare a model with it, and live_repair.py repairs models: in a session of conf/shared.
+live_parity.py, live_proofs.py and live_repair.py read from it and from models of it, in a session of conf/shared.
 """
 
 from __future__ import annotations
