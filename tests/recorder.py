@@ -51,8 +51,8 @@ class Recorder:
     records staging no longer has, as `lost_records` gives it. `of_others`: how many rows of a range, and of which
     batch, have no record in staging. `left`: purged objects of which staging has records again, and up to which batch.
     `invocation`: that of the ledger's last row. `commits`: of each table, {version, operation, parameters, metadata} as
-    Delta has them, or {snapshot, parent, note} as Iceberg has them, the newest first; without any, Delta has one with
-    `note`, which the last range has set.
+    Delta has them, or {snapshot, parent, note, whether it is an ancestor} as Iceberg has them, the newest first;
+    without any, Delta has one with `note`, which the last range has set.
     """
 
     staged: int | None = 3
@@ -183,7 +183,7 @@ class Recorder:
             commits = self.commits or [(7, "MERGE", {}, self.note)]
             return Rows(("version", "operation", "operationParameters", "userMetadata"), commits)
         if "summary['reconcile']" in asked:
-            return Rows(("snapshot_id", "parent_id", "note"), self.commits)
+            return Rows(("snapshot_id", "parent_id", "note", "is_current_ancestor"), self.commits)
         if asked.endswith(".refs where name = 'main'"):
             return Rows(("snapshot_id",), [(41,)])
         if asked.startswith("select concat_ws(' ', latest_snapshot_id, latest_sequence_number)"):

@@ -54,7 +54,7 @@
         {%- do reconcile.raise_complaints([
               reconcile.ledger_name(table) ~ ' has rows of a run that ended before it could write what it had applied, and another run has applied its batches since: the table was set to a version of that run; restore its newest version, or ' ~ cure]) -%}
       {%- elif settings.inputs.objects and note.appended_at != reconcile.appended_at(settings.inputs.relations[0], note.batch) | string
-            and note.batch > reconcile.last_purged(settings.inputs) -%}
+            and note.batch > reconcile.purged_of_any_object(settings.inputs.relations[0]) -%}
         {%- do reconcile.raise_complaints([
               reconcile.ledger_name(table) ~ ' has rows of another batch ' ~ note.batch ~ ' than ' ~ reconcile.ledger_name(settings.inputs.relations[0])
               ~ ': a run of this model ended before it could write what it had applied, and the staging table was restored or created again since; ' ~ cure ~ ', when the staging table has all records again']) -%}
@@ -82,19 +82,21 @@
       ~ ' and invocation_id = ' ~ reconcile.literal(invocation))[0][0] | int > 0) }}
 {%- endmacro %}
 
-{#- What the last commit of a range to a table notes, {batch, appended_at, invocation, was_restored}; none if the last
-    hundred commits have none. `was_restored`: the table was set to that commit, and there are later ones. `snapshot`: the
-    present one of a table of Iceberg, none if it is not known. -#}
+{#- What the last range that has written rows to a table notes, {batch, appended_at, invocation, was_restored}; none if the
+    last hundred commits have no note of this model. `was_restored`: the table was set to that commit, and there are later
+    ones. `snapshot`: the present one of a table of Iceberg, none if it is not known. -#}
 {%- macro last_note(relations, table, file_format, snapshot) -%}
-  {%- set found = reconcile._note_in_snapshots(table, snapshot) if file_format == 'iceberg' else reconcile._note_in_history(table) -%}
+  {%- set beginning = 'reconcile ' ~ reconcile._model_of_note(relations) ~ ' ' -%}
+  {%- set found = reconcile._note_in_snapshots(table, snapshot, beginning) if file_format == 'iceberg' else reconcile._note_in_history(table, beginning) -%}
   {%- set words = (found.note or '').split(' ') -%}
-  {%- if words | length != 5 or words[:2] != ['reconcile', reconcile._model_of_note(relations)] -%}{{ return(none) }}{%- endif -%}
+  {%- if words | length != 5 -%}{{ return(none) }}{%- endif -%}
   {{ return({'batch': words[2] | int, 'appended_at': words[3], 'invocation': words[4], 'was_restored': found.was_restored}) }}
 {%- endmacro %}
 
-{#- Nearly always the newest commit has the note. Others, of OPTIMIZE for example, keep the rows of the one before. After a
-    RESTORE the rows are those of an earlier version, which the command names. -#}
-{%- macro _note_in_history(table) -%}
+{#- Nearly always the newest commit has the note. Others keep the rows of the one before: of OPTIMIZE for example, and of
+    properties, which also have a note if a range sets them. After a RESTORE the rows are those of an earlier version,
+    which the command names. -#}
+{%- macro _note_in_history(table, beginning) -%}
   {%- set found = {'note': none, 'was_restored': false} -%}
   {%- for limit in [1, 100] if not found.note -%}
     {%- set before = [none] -%}
@@ -105,7 +107,7 @@
         {%- if commit.operation == 'RESTORE' -%}
           {%- set version = modules.re.search('version\\W+([0-9]+)', commit.operationParameters | string) -%}
           {%- do before.append(version[1] | int if version else -1) -%}
-        {%- elif (commit.userMetadata or '').startswith('reconcile ') -%}
+        {%- elif (commit.operation in ['MERGE', 'WRITE'] or 'TABLE AS SELECT' in commit.operation | string) and (commit.userMetadata or '').startswith(beginning) -%}
           {%- do found.update({'note': commit.userMetadata, 'was_restored': before | length > 1}) -%}
         {%- endif -%}
       {%- endif -%}
@@ -114,18 +116,25 @@
   {{ return(found) }}
 {%- endmacro %}
 
-{#- From the present snapshot back to the first one that has a note. -#}
-{%- macro _note_in_snapshots(table, snapshot) -%}
+{#- From the present snapshot back to the first one that has a note. What was current since and is no ancestor, was rolled
+    back. -#}
+{%- macro _note_in_snapshots(table, snapshot, beginning) -%}
   {%- set present = (snapshot or reconcile.table_properties(table).get('current-snapshot-id')) | string -%}
-  {%- set parents, notes = {}, {} -%}
+  {%- set entries, parents, notes = [], {}, {} -%}
   {%- for row in run_query(
-        "select snapshot_id, parent_id, summary['reconcile'] from " ~ reconcile.qualified_metadata(table, 'snapshots') ~ ' order by committed_at desc limit 100') -%}
+        "select history.snapshot_id, history.parent_id, snapshots.summary['reconcile'], history.is_current_ancestor from " ~ reconcile.qualified_metadata(table, 'history')
+        ~ ' as history left join ' ~ reconcile.qualified_metadata(table, 'snapshots') ~ ' as snapshots on snapshots.snapshot_id = history.snapshot_id order by history.made_current_at desc limit 100') -%}
+    {%- do entries.append([row[0] | string, row[3]]) -%}
     {%- do parents.update({row[0] | string: row[1] | string}) -%}
-    {%- do notes.update({row[0] | string: row[2]}) -%}
+    {%- do notes.update({row[0] | string: row[2] if (row[2] or '').startswith(beginning)}) -%}
   {%- endfor -%}
-  {%- set line = [present] -%}
+  {%- set line, later = [present], [] -%}
   {%- for _ in parents if line[-1] in parents and not notes[line[-1]] -%}
     {%- do line.append(parents[line[-1]]) -%}
   {%- endfor -%}
-  {{ return({'note': notes.get(line[-1]), 'was_restored': line != (parents | list)[:line | length]}) }}
+  {%- set ids = entries | map(attribute=0) | list -%}
+  {%- for id, is_ancestor in entries -%}
+    {%- do later.append(id) if not is_ancestor and line[-1] in ids[loop.index0:] -%}
+  {%- endfor -%}
+  {{ return({'note': notes.get(line[-1]), 'was_restored': later | length > 0}) }}
 {%- endmacro %}

@@ -87,8 +87,9 @@ def test_the_commit_of_the_ledgers_last_row_is_asked_for_and_nothing_else() -> N
         [commit(7, note(4, at=1, model="of another one"))],
         [commit(7, None, "RESTORE", timestamp="2026-11-21"), commit(6, note(4, at=1))],
         [commit(7, None, "RESTORE", version="3"), commit(6, note(4, at=1)), commit(3, None)],
+        [commit(7, note(4, at=1), "SET TBLPROPERTIES")],  # the run died before it wrote a row
     ],
-    ids=["no note", "other words", "another model", "restored to a time", "restored to a version of before"],
+    ids=["no note", "other words", "another model", "restored to a time", "restored to before", "properties alone"],
 )
 def test_a_table_whose_last_commit_has_no_note_is_believed(commits: list[tuple[Any, ...]]) -> None:
     assert not [sql for sql in increment(*commits) if "reconcile.accounted" in sql]
@@ -119,6 +120,9 @@ REFUSED = [
         for commits in (
             [commit(7, note(at=APPENDED - 1))],
             [commit(9, None, "OPTIMIZE"), commit(7, note(at="None"))],
+            # A full refresh that died, or another model, has a commit above it.
+            [commit(8, note(invocation="of a refresh"), "SET TBLPROPERTIES"), commit(7, note(at=1))],
+            [commit(8, note(model="of another one"), "ADD COLUMNS"), commit(7, note(at=1), "WRITE")],
             [commit(9, None, "RESTORE", version="7"), commit(8, note()), commit(7, note(at=APPENDED - 1))],
         )
     ),
@@ -144,18 +148,30 @@ def test_two_runs_at_once_leave_a_commit_without_an_account_and_are_not_refused(
 ICEBERG = Shape(MYSQL, file_format="iceberg")
 
 
+OF_LEDGER = (3, 0, note(3, invocation=INVOCATION), True)
+
+
 @pytest.mark.parametrize(
-    ("present", "said"),
-    [("3", None), ("2", None), ("4", "another batch"), ("1", "was set to"), ("9", None)],
-    ids=["accounted for", "its child", "another batch", "set back", "not known"],
-)
-def test_snapshots_of_iceberg_are_followed_from_the_present_one(present: str, said: str | None) -> None:
+    ("history", "said"),
+    [
+        ([OF_LEDGER], None),
+        ([(2, 3, None, True), OF_LEDGER], None),
+        ([(2, 3, note(at=1, model="of another one"), True), OF_LEDGER], None),
+        ([(4, 3, note(at=1), True), OF_LEDGER], "another batch"),
+        ([(1, 0, note(3), True), (3, 1, OF_LEDGER[2], False), (1, 0, note(3), True)], "was set to"),
+        ([(1, 0, note(3), True)], None),
+        ([(1, 0, note(3), True), (9, 0, OF_LEDGER[2], False)], None),
+        ([], None),
+    ],
+    ids=["accounted", "its child", "another model", "another batch", "set back", "two at once", "replaced", "unknown"],
+)  # fmt: skip
+def test_snapshots_of_iceberg_are_followed_from_the_present_one(history: list[Any], said: str | None) -> None:
+    """`history`: {snapshot, parent, note, whether the present one follows from it}, as they became current."""
     life = Life(ICEBERG)
     sent = life.statements("first run")
     assert any(sql.startswith("set `spark.sql.iceberg.snapshot-property.reconcile` = `reconcile ") for sql in sent)
-    life.warehouse.properties["demo.orders__base"]["current-snapshot-id"] = present
-    newest = (4, 3, note(at=1)) if present == "4" else (5, 3, None)
-    life.warehouse.commits = [newest, (2, 3, None), (3, 0, note(3, invocation=INVOCATION)), (1, None, note(3))]
+    life.warehouse.properties["demo.orders__base"]["current-snapshot-id"] = str(history[0][0] if history else 9)
+    life.warehouse.commits = history
     life.warehouse.answers["and invocation_id = '"] = {"rows": 0}
     if said is None:
         assert life.statements("increment")

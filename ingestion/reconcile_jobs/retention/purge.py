@@ -162,8 +162,11 @@ class Purge:
         if copied is not None and copied >= plan.batch:
             return
         largest = self._tables.copy(base, copy)
-        if largest < plan.accounts[reader].base_batch:
-            raise Fault(f"{base} was restored while it was copied, and nothing was purged: run the same command again.")
+        if largest != plan.accounts[reader].base_batch:
+            raise Fault(
+                f"{base} was written to or restored while it was copied, and nothing was purged: run the same command "
+                "again."
+            )
         account = plan.accounts[reader]
         self._tables.finish_copy(copy, plan.batch, account.last_batch, account.deletes_batch)
         if self._tables.has_keyless_deletes(base):

@@ -30,7 +30,7 @@ select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
 
 show tblproperties `demo`.`orders__base`;
 
-select snapshot_id, parent_id, summary['reconcile'] from `demo`.`orders__base`.snapshots order by committed_at desc limit 100;
+select history.snapshot_id, history.parent_id, snapshots.summary['reconcile'], history.is_current_ancestor from `demo`.`orders__base`.history as history left join `demo`.`orders__base`.snapshots as snapshots on snapshots.snapshot_id = history.snapshot_id order by history.made_current_at desc limit 100;
 
 drop view if exists reconcile_notes_da2f7fd25744;
 

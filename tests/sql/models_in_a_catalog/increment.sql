@@ -12,7 +12,7 @@ select unix_micros(max(appended_at)) from `lake`.`raw`.`shop_changes` where batc
 
 show tblproperties `ice`.`demo`.`orders__base`;
 
-select snapshot_id, parent_id, summary['reconcile'] from `ice`.`demo`.`orders__base`.snapshots order by committed_at desc limit 100;
+select history.snapshot_id, history.parent_id, snapshots.summary['reconcile'], history.is_current_ancestor from `ice`.`demo`.`orders__base`.history as history left join `ice`.`demo`.`orders__base`.snapshots as snapshots on snapshots.snapshot_id = history.snapshot_id order by history.made_current_at desc limit 100;
 
 drop view if exists reconcile_notes_fbcf77ffe001;
 
