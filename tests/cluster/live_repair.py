@@ -89,7 +89,9 @@ def main(root: Path, postgres: Server) -> None:
         for number in range(REPAIRS):
             live.run()
             position = live.stage_snapshot()
+            source.keep_appending()
             live.run()
+            source.keep_appending()
             live.run()
             say(repair=number, position=position, lost=source.capture.lost, repaired=live.repaired())
     # Changes are lost after the last snapshot, too.
