@@ -35,7 +35,8 @@
 {%- endmacro %}
 
 {#- Ends the run if a table has rows of a run that the ledger does not have, and that the range does not write again: the
-    run was killed, and staging or this table were restored since. A run that was killed and whose range is now written
+    run was killed, and staging or this table were restored since. Or the table was restored to a version whose last batch
+    is another one in staging by now. A run that was killed and whose range is now written
     again is put into `range.accepted`, [table, invocation] (see `get_accepted_statements`). `range`: see
     `range_to_apply`. A table that this package has not written since there are notes, or that was copied, has no note,
     and is believed. -#}
@@ -48,19 +49,18 @@
   {%- endif -%}
   {%- for table in asked -%}
     {%- set note = reconcile.last_note(relations, table, format, settings.built.current_snapshot if table == relations.base else none) -%}
-    {%- if note and note.invocation != range.invocation and not reconcile._is_accounted(relations, table, note.invocation) -%}
-      {%- set cure = 'restore the version of the table before that run' if range.snapshot else 'rebuild the model with `' ~ reconcile._rebuild_command() ~ '`' -%}
-      {%- if note.was_restored and note.batch <= (range.ledger_batch or 0) -%}
-        {%- do reconcile.raise_complaints([
-              reconcile.ledger_name(table) ~ ' has rows of a run that ended before it could write what it had applied, and another run has applied its batches since: the table was set to a version of that run; restore its newest version, or ' ~ cure]) -%}
-      {%- elif settings.inputs.objects and note.appended_at != reconcile.appended_at(settings.inputs.relations[0], note.batch) | string
-            and note.batch > reconcile.purged_of_any_object(settings.inputs.relations[0]) -%}
-        {%- do reconcile.raise_complaints([
-              reconcile.ledger_name(table) ~ ' has rows of another batch ' ~ note.batch ~ ' than ' ~ reconcile.ledger_name(settings.inputs.relations[0])
-              ~ ': a run of this model ended before it could write what it had applied, and the staging table was restored or created again since; ' ~ cure ~ ', when the staging table has all records again']) -%}
-      {%- endif -%}
-      {%- do accepted.append([table, note.invocation]) -%}
+    {%- set is_accounted = not note or note.invocation == range.invocation or reconcile._is_accounted(relations, table, note.invocation) -%}
+    {%- set cure = 'restore the version of the table before that run' if range.snapshot else 'rebuild the model with `' ~ reconcile._rebuild_command() ~ '`' -%}
+    {%- if not is_accounted and note.was_restored and note.batch <= (range.ledger_batch or 0) -%}
+      {%- do reconcile.raise_complaints([
+            reconcile.ledger_name(table) ~ ' has rows of a run that ended before it could write what it had applied, and another run has applied its batches since: the table was set to a version of that run; restore its newest version, or ' ~ cure]) -%}
+    {%- elif (not is_accounted or note.was_restored) and settings.inputs.objects and note.appended_at != reconcile.appended_at(settings.inputs.relations[0], note.batch) | string
+          and note.batch > reconcile.purged_of_any_object(settings.inputs.relations[0]) -%}
+      {%- do reconcile.raise_complaints([
+            reconcile.ledger_name(table) ~ ' has rows of another batch ' ~ note.batch ~ ' than ' ~ reconcile.ledger_name(settings.inputs.relations[0])
+            ~ ': ' ~ ('the table was restored' if is_accounted else 'a run of this model ended before it could write what it had applied') ~ ', and the staging table was restored or created again since; ' ~ cure ~ ', when the staging table has all records again']) -%}
     {%- endif -%}
+    {%- do accepted.append([table, note.invocation]) if not is_accounted -%}
   {%- endfor -%}
   {%- do range.update({'accepted': accepted}) -%}
 {%- endmacro %}

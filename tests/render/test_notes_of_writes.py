@@ -19,6 +19,7 @@ REBUILD = "rebuild the model with `dbt run --full-refresh --select orders`"
 KILLED = (
     "a run of this model ended before it could write what it had applied, and the staging table was restored or created"
 )
+RESTORED = "the table was restored, and the staging table was restored or created"
 OF_OTHER_BATCH = (
     f"demo.orders__base has rows of another batch 4 than {STAGING}: {KILLED} again since; {REBUILD}, when the staging "
     "table has all records again"
@@ -115,6 +116,16 @@ def goes_on_after(*commits: tuple[Any, ...]) -> Callable[[], object]:
 
 
 REFUSED = [
+    # The ledger has its row, from before staging was restored and the batch was another one.
+    Refusal(
+        lambda: increment(
+            commit(9, None, "RESTORE", version="7"),
+            commit(8, note(3, invocation=INVOCATION)),
+            commit(7, note(2, at=1)),
+            rows=1,
+        ),
+        [OF_OTHER_BATCH.replace("batch 4", "batch 2").replace(KILLED, RESTORED)],
+    ),
     *(
         Refusal(goes_on_after(*commits), [OF_OTHER_BATCH])
         for commits in (
