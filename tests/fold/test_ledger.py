@@ -420,7 +420,7 @@ def test_each_rebuild_has_a_number_of_its_own(set_back: SetBack, noted: bool) ->
     set_back.to(lacking)
     if noted:
         set_back.stage(9, {9: "z"})
-        with pytest.raises(CompilerError, match="has rows of another batch 2 than .*: the table was restored, and"):
+        with pytest.raises(CompilerError, match=r"has rows of another batch 2 than .*: the table was restored, and"):
             set_back.run()
     else:
         set_back.memory.forget_notes()
