@@ -86,11 +86,20 @@ class Place:
 
 
 @dataclass(frozen=True)
-class ChangeNumber:
-    """An SCN of Oracle, as of which the rows were read."""
+class _Number:
+    """A position that is one number."""
 
     text: str
     number: int
+
+    def contains(self, other: Position) -> bool:
+        """Return whether the other one is of the same kind, and the same or an earlier one."""
+        return isinstance(other, type(self)) and self.number >= other.number
+
+
+@dataclass(frozen=True)
+class ChangeNumber(_Number):
+    """An SCN of Oracle, as of which the rows were read."""
 
     kind = "scn"
     database = "Oracle"
@@ -104,21 +113,14 @@ class ChangeNumber:
         """Return the position that a text says, or None if it says none."""
         return cls(text, int(text)) if re.fullmatch(cls.form, text) else None
 
-    def contains(self, other: Position) -> bool:
-        """Return whether the other one is of the same moment or an earlier one."""
-        return isinstance(other, ChangeNumber) and self.number >= other.number
-
     def behind(self, place: Any) -> str | None:
         """Return the SCN of a record as text if it is greater than this one, else None."""
         return None if place is None or place <= self.number else str(place)
 
 
 @dataclass(frozen=True)
-class CaptureNumber:
+class CaptureNumber(_Number):
     """The last LSN of SQL Server's change data capture. The rows have all changes up to it, and maybe more."""
-
-    text: str
-    number: int
 
     kind = "lsn"
     database = "SQL Server"
@@ -132,10 +134,6 @@ class CaptureNumber:
         """Return the position that a text says, or None if it says none."""
         found = re.fullmatch(cls.form, text)
         return cls(text, int(found[1], 16)) if found else None
-
-    def contains(self, other: Position) -> bool:
-        """Return whether the other one is the same or an earlier one."""
-        return isinstance(other, CaptureNumber) and self.number >= other.number
 
     def behind(self, place: Any) -> str | None:
         """Return the LSN of a record as text if it is greater than this one, else None."""

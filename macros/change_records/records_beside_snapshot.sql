@@ -68,7 +68,7 @@ union all
 {%- set places, ids, moments = {}, {}, {} -%}
 {%- for one in snapshots -%}
   {%- set taken_at = reconcile.moment_of_snapshot(one) -%}
-  {%- set place = "'" ~ reconcile.generation_of_snapshot(one) ~ "/0/', " ~ reconcile.hex_of_time(taken_at) -%}
+  {%- set place = reconcile.place_of_snapshot(one) -%}
   {%- do places.update({one.batch: place if snapshots | length == 1 else 'concat(' ~ place ~ ')'}) -%}
   {%- do ids.update({one.batch: reconcile.literal(one.snapshot)}) -%}
   {%- do moments.update({one.batch: taken_at}) -%}
@@ -133,6 +133,11 @@ select
 from (
 {{ judged }}
 ) as judged
+{%- endmacro %}
+
+{#- The first sections of the sequence of a snapshot's rows, and of a delete of a row that it lacks: SQL for `concat`. -#}
+{%- macro place_of_snapshot(snapshot) -%}
+'{{ reconcile.generation_of_snapshot(snapshot) }}/0/', {{ reconcile.hex_of_time(reconcile.moment_of_snapshot(snapshot)) }}
 {%- endmacro %}
 
 {#- What a record of a batch has, as SQL. `values`: SQL by batch. -#}

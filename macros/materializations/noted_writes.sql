@@ -36,10 +36,9 @@
 
 {#- Ends the run if a table has rows of a run that the ledger does not have, and that the range does not write again: the
     run was killed, and staging or this table were restored since. Or the table was restored to a version whose last batch
-    is another one in staging by now. A run that was killed and whose range is now written
-    again is put into `range.accepted`, [table, invocation] (see `get_accepted_statements`). `range`: see
-    `range_to_apply`. A table that this package has not written since there are notes, or that was copied, has no note,
-    and is believed. -#}
+    is another one in staging by now. A run that was killed and whose range is now written again is put into
+    `range.accepted`, [table, invocation] (see `get_accepted_statements`). `range`: see `range_to_apply`. A table that
+    this package has not written since there are notes, or that was copied, has no note, and is believed. -#}
 {%- macro refuse_unaccounted_rows(relations, settings, range) -%}
   {%- set format, keyless, accepted = settings.form.file_format, settings.form.keyless, [] -%}
   {%- set asked = [] -%}

@@ -30,14 +30,17 @@
     notes its appends as a property of the table, so only tables with snapshots are queried. A view shows no property,
     and a table that was copied by hand has perhaps none: such a relation is queried too. -#}
 {%- macro newest_snapshots(relation, last=none) -%}
-  {%- set found, newest = [], {} -%}
+  {%- set found, of_objects, newest = [], {}, {} -%}
   {%- if reconcile._may_have_snapshots(relation) -%}
     {%- for row in run_query(reconcile._staged_snapshots(relation, last)) -%}
       {%- do found.append(dict(fromjson(row[0]), batch=row[1])) -%}
     {%- endfor -%}
   {%- endif -%}
   {%- for snapshot in found | sort(attribute='place') -%}
-    {%- do newest.update({snapshot.object: dict(snapshot, earlier=found | selectattr('object', 'equalto', snapshot.object) | selectattr('place', 'lt', snapshot.place) | sort(attribute='place') | list)}) -%}
+    {%- do of_objects.setdefault(snapshot.object, []).append(snapshot) -%}
+  {%- endfor -%}
+  {%- for object, snapshots in of_objects.items() -%}
+    {%- do newest.update({object: dict(snapshots[-1], earlier=snapshots[:-1])}) -%}
   {%- endfor -%}
   {{ return(newest) }}
 {%- endmacro %}

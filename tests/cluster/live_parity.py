@@ -11,11 +11,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from cluster.live_source import ALLOWANCE, Server, project_of_orders, say, written_to
+from cluster.live_source import ALLOWANCE, Server, project_of_orders, say, snapshot_of_orders, written_to
 from pyspark.sql import SparkSession
 from reconcile_jobs.jdbc.connection import Source
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
-from reconcile_jobs.snapshots import snapshot_jdbc
 from reconcile_jobs.staging import TableName
 
 SNAPSHOTS = int(os.environ["LIVE_SNAPSHOTS"])
@@ -46,11 +45,7 @@ class Live:
         self.project = project_of_orders(root, tests, *names)
 
     def snapshot(self, number: int) -> str:
-        into = TableName.parse(f"lake.source_{number}")
-        columns = "id, status, total, updated_at"
-        return snapshot_jdbc.load_jdbc(
-            self.spark, self.source, "shop.orders", into, at="now", columns=columns, partitions=None
-        ).position
+        return snapshot_of_orders(self.spark, self.source, TableName.parse(f"lake.source_{number}"))
 
     def naive(self, number: int) -> int:
         """Return how many rows differ if both sides are compared as they are."""

@@ -11,13 +11,12 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from cluster.live_source import COLUMNS, LONGEST_DELAY, Server, project_of_orders, say, written_to
+from cluster.live_source import COLUMNS, LONGEST_DELAY, Server, project_of_orders, say, snapshot_of_orders, written_to
 from pyspark.sql import SparkSession
 from reconcile_jobs.jdbc.connection import Source
 from reconcile_jobs.jdbc.postgresql import PostgreSQL
 from reconcile_jobs.process.errors import Fault
 from reconcile_jobs.snapshot_job import Job, run
-from reconcile_jobs.snapshots import snapshot_jdbc
 from reconcile_jobs.staging import TableName
 
 REPAIRS, LOST = int(os.environ["LIVE_REPAIRS"]), 0.05
@@ -53,14 +52,11 @@ class Live:
 
     def stage_snapshot(self) -> str:
         """Take a snapshot, and stage it. Where the job of the log appends at the same moment, once more."""
-        columns = "id, status, total, updated_at"
-        taken = snapshot_jdbc.load_jdbc(
-            self.spark, self.source, "shop.orders", COPY, at="now", columns=columns, partitions=None
-        )
+        position = snapshot_of_orders(self.spark, self.source, COPY)
         for attempt in range(10):
             try:
                 run(self.spark, Job(table=COPY, staging=STAGING, key=("id",)))
-                return taken.position
+                return position
             except Fault:
                 time.sleep(attempt)
         raise AssertionError("ten appends of the log came first")

@@ -21,6 +21,9 @@ from typing import Any
 from logical_decoding import Change, Slot
 from projects import PACKAGE, Project
 from pyspark.sql import SparkSession
+from reconcile_jobs.jdbc.connection import Source
+from reconcile_jobs.snapshots import snapshot_jdbc
+from reconcile_jobs.staging import TableName
 
 ROWS, WRITERS = 2000, 4
 LONGEST_DELAY, ALLOWANCE = 30, 45  # seconds
@@ -201,7 +204,7 @@ class LiveSource:
         """Wait until all that was delivered is appended, and end the job."""
         expected = {json.loads(change.record)["uuid"] for change in self.capture.captured}
         while not expected <= self.staged():
-            self.keep_appending()
+            assert self.append.poll() is None
             time.sleep(1)
         self.append.terminate()
         self.append.wait()
@@ -221,6 +224,14 @@ def written_to(root: Path, postgres: Server, spark: SparkSession, lost: float = 
     finally:
         source.quiet()
     source.append_all()
+
+
+def snapshot_of_orders(spark: SparkSession, source: Source, into: TableName) -> str:
+    """Take a snapshot of the source's table, and return its position."""
+    columns = "id, status, total, updated_at"
+    return snapshot_jdbc.load_jdbc(
+        spark, source, "shop.orders", into, at="now", columns=columns, partitions=None
+    ).position
 
 
 def project_of_orders(root: Path, tests: list[dict[str, Any]], *tables: str) -> Project:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,22 @@ from projects import PACKAGE
 TESTS = PACKAGE / "tests"
 
 
-@pytest.fixture
-def lakehouse(tmp_path: Path) -> Iterator[Lakehouse]:
+@contextmanager
+def with_log(root: Path) -> Iterator[Lakehouse]:
+    """A lakehouse whose PostgreSQL also is a source with a log."""
     postgres = Postgres("wal_level=logical", "track_commit_timestamp=on")
     try:
-        made = Lakehouse(postgres, tmp_path)
+        made = Lakehouse(postgres, root)
         said_by(made.make())
         yield made
     finally:
         postgres.stop()
+
+
+@pytest.fixture
+def lakehouse(tmp_path: Path) -> Iterator[Lakehouse]:
+    with with_log(tmp_path) as made:
+        yield made
 
 
 SNAPSHOTS, PROOFS = 5, 10

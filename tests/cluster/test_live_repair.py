@@ -6,22 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cluster.test_live_parity import is_open, said_of
-from cluster.test_shared_metastore import Lakehouse, said_by
-from postgres import Postgres
+from cluster.test_live_parity import is_open, said_of, with_log
+from cluster.test_shared_metastore import Lakehouse
 
 REPAIRS = 3
 
 
 @pytest.fixture
 def lakehouse(tmp_path: Path) -> Iterator[Lakehouse]:
-    postgres = Postgres("wal_level=logical", "track_commit_timestamp=on")
-    try:
-        made = Lakehouse(postgres, tmp_path)
-        said_by(made.make())
+    with with_log(tmp_path) as made:
         yield made
-    finally:
-        postgres.stop()
 
 
 @pytest.mark.matrix

@@ -14,7 +14,6 @@ OTHER = "11111111-1111-1111-1111-111111111111"
 # When all batches of the recorder's staging table were appended.
 APPENDED = 1_767_225_600_000_000
 MODEL = "da2f7fd25744"
-IN_LEDGER = f"and invocation_id = '{OTHER}'"
 REBUILD = "rebuild the model with `dbt run --full-refresh --select orders`"
 KILLED = (
     "a run of this model ended before it could write what it had applied, and the staging table was restored or created"
@@ -38,11 +37,9 @@ def commit(number: int, said: str | None, operation: str = "MERGE", **parameters
     return (number, operation, parameters, said)
 
 
-def increment(
-    *commits: tuple[Any, ...], rows: int = 0, accounted: str | None = None, shape: Shape | None = None
-) -> Any:
+def increment(*commits: tuple[Any, ...], rows: int = 0, accounted: str | None = None) -> Any:
     """Return the statements of a range 4 to 5, after 1 to 3. `rows`: the ledger's rows of the other invocation."""
-    life = Life(shape or Shape(MYSQL))
+    life = Life(Shape(MYSQL))
     life.statements("first run")
     life.warehouse.commits = list(commits)
     life.warehouse.answers["and invocation_id = '"] = {"rows": rows}
@@ -157,8 +154,6 @@ def test_two_runs_at_once_leave_a_commit_without_an_account_and_are_not_refused(
 
 
 ICEBERG = Shape(MYSQL, file_format="iceberg")
-
-
 OF_LEDGER = (3, 0, note(3, invocation=INVOCATION), True)
 
 

@@ -161,13 +161,13 @@ class Purge:
         copied = self._tables.copied_batch(base, copy)
         if copied is not None and copied >= plan.batch:
             return
+        account = plan.accounts[reader]
         largest = self._tables.copy(base, copy)
-        if largest != plan.accounts[reader].base_batch:
+        if largest != account.base_batch:
             raise Fault(
                 f"{base} was written to or restored while it was copied, and nothing was purged: run the same command "
                 "again."
             )
-        account = plan.accounts[reader]
         self._tables.finish_copy(copy, plan.batch, account.last_batch, account.deletes_batch)
         if self._tables.has_keyless_deletes(base):
             limits = (

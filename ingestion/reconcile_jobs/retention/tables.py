@@ -36,6 +36,7 @@ __all__ = [
 # A property of the copy of a base table: the batch up to which everything had been applied to it; empty until the copy
 # is finished. macros/materializations/purged_staging.sql reads it.
 _BASE_SNAPSHOT = "reconcile.base_snapshot"
+# The same: the batch up to which the table of deletes without a key had them then.
 _DELETES_BATCH = "reconcile.deletes_batch"
 _COPIED_FROM = "reconcile.copied_from"
 

@@ -91,7 +91,7 @@ select
     {%- endfor %}
     {%- if finds_absent %}
     {%- set taken_at = reconcile.moment_of_snapshot(snapshot) %}
-    if(_change_is_absent, concat('{{ generation }}/0/', {{ reconcile.hex_of_time(taken_at) }}, '/0/0000000000000000'), _change_sequence) as _change_sequence,
+    if(_change_is_absent, concat({{ reconcile.place_of_snapshot(snapshot) }}, '/0/0000000000000000'), _change_sequence) as _change_sequence,
     if(_change_is_absent, {{ taken_at }}, _change_time) as _change_time,
     if(_change_is_absent, {{ snapshot.batch }}, _change_batch) as _change_batch,
     if(_change_is_absent, true, _deleted) as _deleted,

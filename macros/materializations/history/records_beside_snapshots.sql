@@ -6,9 +6,9 @@
 
 {#- Statements that cache the records of a range beside snapshots: `rows_cache`, the rows of earlier snapshots;
     `keys_cache`, the keys of which records are new; `records_cache`, all records of these keys; and `removed_cache`, the
-    rows of the base table that are no records any more. `_change_records` is
-    the number of copies of a record in the range, and `_change_was_known` says whether the base table has the record,
-    perhaps in another place of the order: `_change_known_sequences`. `_change_is_of_snapshot`: a snapshot made it.
+    rows of the base table that are no records any more. `_change_records` is the number of copies of a record in the
+    range, and `_change_was_known` says whether the base table has the record, perhaps in another place of the order:
+    `_change_known_sequences`. `_change_is_of_snapshot`: a snapshot made it.
     `_change_is_redundant`: and it changes nothing. -#}
 {%- macro cache_records_beside_snapshots(relations, settings, range) -%}
   {%- set form, snapshots = settings.form, reconcile.snapshots_in_order(settings.snapshot) -%}
@@ -114,8 +114,7 @@ from (
 {%- set table = reconcile.known_table(relations, range) -%}
 {%- set absent = [] -%}
 {%- for snapshot in earlier + used -%}
-  {%- set taken_at = reconcile.moment_of_snapshot(snapshot) -%}
-  {%- do absent.append("struct(concat('" ~ reconcile.generation_of_snapshot(snapshot) ~ "/0/', " ~ reconcile.hex_of_time(taken_at) ~ ", '/0/0000000000000000'), " ~ reconcile.literal(snapshot.snapshot) ~ ', ' ~ taken_at ~ ', ' ~ snapshot.batch ~ ')') -%}
+  {%- do absent.append('struct(concat(' ~ reconcile.place_of_snapshot(snapshot) ~ ", '/0/0000000000000000'), " ~ reconcile.literal(snapshot.snapshot) ~ ', ' ~ reconcile.moment_of_snapshot(snapshot) ~ ', ' ~ snapshot.batch ~ ')') -%}
 {%- endfor -%}
 {%- set read -%}
 if(_change_type = 'delete', null, {{ carried }}) as _change_carried, cast(null as {{ reconcile.type_of_known(form) }}) as _change_known
