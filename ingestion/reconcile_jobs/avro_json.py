@@ -34,6 +34,11 @@ _NUMBERS = 10**38
 # What a record may hold at most: as many columns as a table may have, of which nothing was delivered.
 _VALUES_WITHOUT_BYTES = 10_000
 
+# What the text of a record may have at most, in characters, and that of a block: a few bytes may stand for a name, a
+# symbol or zeros of any length, again and again. An element of an array or a map takes as much memory as `_ELEMENT`.
+_TEXT_OF_RECORD, _ELEMENT = 1 << 29, 64
+_TEXT_OF_BLOCK, _TEXT_OF_BYTE = 1 << 28, 200
+
 # What a decimal may have at most: PostgreSQL's numeric, the longest, has 147,455 digits and 16,383 places.
 _BYTES_OF_DECIMAL, _PLACES = 61_300, 16_383
 
@@ -51,7 +56,8 @@ def json_records(content: bytes) -> Iterator[str]:
     place = 0
     try:
         header = _header(content)
-        read, end = _reader(resolved_schema(header.meta["avro.schema"]))
+        written = _Written()
+        read, end = _reader(resolved_schema(header.meta["avro.schema"]), written)
         codec = header.meta.get("avro.codec", b"null").decode()
         place = header.ends
         if (begins := avro_blocks.first_too_large(content, place, codec)) is not None:
@@ -71,7 +77,9 @@ def json_records(content: bytes) -> Iterator[str]:
             if codec == "snappy" and block.data[-4:] != zlib.crc32(held).to_bytes(4, "big"):
                 raise AvroError(f"a block is damaged: its checksum is that of other bytes (after byte {place})")
             ends = 0
+            written.begin_block(place, len(held))
             for _ in range(block.records):
+                written.begin_record()
                 record, ends = read(held, ends)
                 yield record if end is None else record[:-1] + end
             if ends != len(held):
@@ -81,6 +89,8 @@ def json_records(content: bytes) -> Iterator[str]:
                 )
             place = block.ends
     except AvroError:
+        raise
+    except MemoryError:
         raise
     except RecursionError as problem:
         raise AvroError(f"its records lie one in another too many times to be read (after byte {place})") from problem
@@ -119,9 +129,30 @@ def _header(content: bytes) -> _Header:
     return _Header(meta, mark, ends)
 
 
-def _reader(schema: Any) -> tuple[Read, str | None]:
+class _Written:
+    """How much text there is that does not grow with the bytes of a file: names, symbols, zeros, elements."""
+
+    def __init__(self) -> None:
+        self._text = self._limit = self._limit_of_block = self._begins = 0
+
+    def begin_block(self, begins: int, length: int) -> None:
+        self._begins, self._text, self._limit_of_block = begins, 0, _TEXT_OF_BLOCK + _TEXT_OF_BYTE * length
+
+    def begin_record(self) -> None:
+        self._limit = min(self._text + _TEXT_OF_RECORD, self._limit_of_block)
+
+    def add(self, length: int) -> None:
+        """Raises AvroError, before the text is there."""
+        self._text += length
+        if self._text > self._limit:
+            raise AvroError(
+                f"a record has very many values, or a block very few bytes for its text (after byte {self._begins})"
+            )
+
+
+def _reader(schema: Any, written: _Written) -> tuple[Read, str | None]:
     """Return what reads a record, and what ends each record in place of its last brace."""
-    read = _Compiler().compile(schema).read
+    read = _Compiler(written).compile(schema).read
     types = _payload_types(schema)
     told = json.dumps(types, ensure_ascii=False, separators=(",", ":"))
     return read, f',"avro_types":{told}}}' if types else None
@@ -162,7 +193,8 @@ class _Compiled(NamedTuple):
 
 
 class _Compiler:
-    def __init__(self) -> None:
+    def __init__(self, written: _Written) -> None:
+        self._written = written
         self._named: dict[int, _Compiled] = {}  # by the object that defines a type, whose name may be that of another
 
     def compile(self, schema: Any) -> _Compiled:
@@ -179,26 +211,34 @@ class _Compiler:
             item = self.compile(schema["items"])
             if item.is_empty:  # a few bytes would hold any number of them
                 raise AvroError("its schema has an array of elements without bytes")
-            return _Compiled(_array(item.read), False)
+            return _Compiled(_array(item.read, self._written), False)
         if kind == "map":
-            return _Compiled(_map(self.compile(schema["values"]).read), False)
+            return _Compiled(_map(self.compile(schema["values"]).read, self._written), False)
         if (logical := _logical(schema)) is not None:
-            return _Compiled(_labelled(kind, logical), False)
+            return _Compiled(self._bounded(_labelled(kind, logical), schema), False)
         return self.compile(kind)
+
+    def _bounded(self, read: Read, schema: dict[str, Any]) -> Read:
+        zeros = schema.get("scale", 0) if schema.get("logicalType") == "decimal" else 0
+        return _noted(read, zeros, self._written) if zeros > _ELEMENT else read
 
     def _of_named(self, schema: dict[str, Any], kind: str) -> _Compiled:
         if kind == "enum":
-            return _Compiled(_enum([_quoted(symbol) for symbol in schema["symbols"]]), False)
+            symbols = [_quoted(symbol) for symbol in schema["symbols"]]
+            longest = max(map(len, symbols), default=0)
+            return _Compiled(
+                _noted(_enum(symbols), longest, self._written) if longest > _ELEMENT else _enum(symbols), False
+            )
         if kind == "fixed":
             size = schema["size"]
             if type(size) is not int or size < 0:
                 raise AvroError("no Avro file: its schema has a fixed whose size is no number of bytes")
-            return _Compiled(_fixed(size, _logical(schema) or _base64), size == 0)
+            return _Compiled(self._bounded(_fixed(size, _logical(schema) or _base64), schema), size == 0)
         cell: list[Read] = []
         # Its fields may hold it.
         self._named[id(schema)] = _Compiled(lambda data, place: cell[0](data, place), False)
         fields = [(field["name"], self.compile(field["type"])) for field in schema["fields"]]
-        cell.append(_record([(name, field.read) for name, field in fields]))
+        cell.append(_record([(name, field.read) for name, field in fields], self._written))
         empty = [field.values for _, field in fields if field.is_empty]
         if sum(empty) > _VALUES_WITHOUT_BYTES:  # records of records, each of two, are very many soon
             raise AvroError("its schema has a record of very many values without bytes")
@@ -304,6 +344,14 @@ def _fixed(size: int, render: Render) -> Read:
     return read
 
 
+def _noted(value: Read, length: int, written: _Written) -> Read:
+    def read(data: bytes, place: int) -> tuple[str, int]:
+        written.add(length)
+        return value(data, place)
+
+    return read
+
+
 def _enum(symbols: list[str]) -> Read:
     def read(data: bytes, place: int) -> tuple[str, int]:
         index, place = long_at(data, place)
@@ -329,11 +377,12 @@ def _union(branches: list[Read]) -> Read:
     return read
 
 
-def _array(item: Read) -> Read:
+def _array(item: Read, written: _Written) -> Read:
     def read(data: bytes, place: int) -> tuple[str, int]:
         texts = []
         count, place = _count(data, place)
         while count:
+            written.add(_ELEMENT * count)
             for _ in range(count):
                 text, place = item(data, place)
                 texts.append(text)
@@ -343,12 +392,13 @@ def _array(item: Read) -> Read:
     return read
 
 
-def _map(value: Read) -> Read:
+def _map(value: Read, written: _Written) -> Read:
     # A name that it has twice stays twice.
     def read(data: bytes, place: int) -> tuple[str, int]:
         texts = []
         count, place = _count(data, place)
         while count:
+            written.add(_ELEMENT * count)
             for _ in range(count):
                 name, place = _read_string(data, place)
                 text, place = value(data, place)
@@ -359,12 +409,14 @@ def _map(value: Read) -> Read:
     return read
 
 
-def _record(fields: list[tuple[str, Read]]) -> Read:
+def _record(fields: list[tuple[str, Read]], written: _Written) -> Read:
     if not fields:
-        return lambda data, place: ("{}", place)
+        return _noted(lambda data, place: ("{}", place), len("{}"), written)
     begun = [(("," if i else "{") + _quoted(name) + ":", read) for i, (name, read) in enumerate(fields)]
+    length = sum(len(name) + len("null") for name, _ in begun)
 
     def read(data: bytes, place: int) -> tuple[str, int]:
+        written.add(length)
         texts = []
         for name, field in begun:
             text, place = field(data, place)

@@ -40,8 +40,8 @@ def checkpoint_damage(spark: SparkSession, location: str) -> str | None:
     needed += [f"{part}/{max(numbers[part], key=_number_of)}" for part in ("commits", "sources/0") if numbers[part]]
     for name in ["metadata", *needed]:
         try:
-            lines = read_text(spark, hadoop_path(spark, location, name)).splitlines()
-            entries = [json.loads(line) for line in lines if line != "v1"]
+            lines = read_text(spark, hadoop_path(spark, location, name)).split("\n")
+            entries = [json.loads(line) for line in lines if line not in ("v1", "")]
         except Exception:
             return f"{name} cannot be read"
         if len(entries) < (2 if name.startswith("offsets") else 1):

@@ -100,8 +100,8 @@ def line_of_first(reading: Reading, files: Files, origin: str, found: DataFrame)
     that no longer has such a line. The whole file is read.
     """
     # An origin is a URL; the files of a micro-batch have their plain names.
-    names_of_it = [same_name(path) for path in (unquote(origin), origin)]
-    path = next((path for path in [*files.json, *files.avro] if same_name(path) in names_of_it), origin)
+    of_name = {same_name(path): path for path in [*files.avro, *files.json]}
+    path = of_name.get(same_name(unquote(origin))) or of_name.get(same_name(origin)) or origin
     (kind, _), *_ = kinds(Files(json=[path], long=files.long)) if path in files.json else [("avro", [])]
     if reading.masks is not None:
         return path, None
@@ -213,6 +213,9 @@ def _why_unreadable(problem: Exception, path: str) -> str:
     story = "\n".join(f"{kind}: {message}" for kind, message in causes(problem))
     for name in (path, quote(path), unquote(path)):
         story = story.replace(name, "")
+    # First: what these errors say may quote a name of the file's schema, in which any of the words below may stand.
+    if found := re.search(rf"(?:{AvroError.__name__}|{PackedError.__name__}): (.*)", story):
+        return found[1].strip()
     if re.search(r"Permission denied|AccessControl|AccessDenied", story):
         # Not what is to be set aside: it is read once the right is given.
         raise UsageError(
@@ -230,8 +233,6 @@ def _why_unreadable(problem: Exception, path: str) -> str:
             "memory runs out, and nothing of this batch was appended: run the same command again; if it says this "
             "again, give Python more memory (spark.executor.memoryOverhead), or deliver it in smaller files."
         ) from problem
-    if found := re.search(rf"(?:{AvroError.__name__}|{PackedError.__name__}): (.*)", story):
-        return found[1].strip()
     for pattern, why in _TORN:
         if re.search(pattern, story):
             return why

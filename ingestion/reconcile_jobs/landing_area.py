@@ -72,7 +72,9 @@ def files_of_batch(spark: SparkSession, checkpoint: str, epoch: int) -> list[str
         files = at.getFileSystem(spark._jsc.hadoopConfiguration())
         if not files.exists(at):
             at = hadoop_path(spark, checkpoint, f"sources/0/{number}.compact")
-        for line in read_text(spark, at).splitlines()[1:]:
+        for line in read_text(spark, at).split("\n")[1:]:
+            if not line:
+                continue
             entry = json.loads(line)
             if entry["batchId"] == number:
                 parts = urlsplit(entry["path"])
@@ -83,7 +85,7 @@ def files_of_batch(spark: SparkSession, checkpoint: str, epoch: int) -> list[str
 
 def _log_offset(spark: SparkSession, checkpoint: str, epoch: int) -> int:
     offsets = read_text(spark, hadoop_path(spark, checkpoint, f"offsets/{epoch}"))
-    return int(json.loads(offsets.splitlines()[2])["logOffset"])
+    return int(json.loads(offsets.split("\n")[2])["logOffset"])
 
 
 # --- what Spark leaves out without a word ---

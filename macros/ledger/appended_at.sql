@@ -9,3 +9,14 @@
   {%- endif -%}
   {{ return(known[key]) }}
 {%- endmacro %}
+
+{#- The staging table whose batches a model applies; none without one, or if the table has no `appended_at`. A model of a
+    SELECT of its own names the table by `source` or `ref`, so `begin_run` knows it. `inputs`: see `model_inputs`. -#}
+{%- macro dated_staging(inputs) -%}
+  {%- if inputs.objects -%}{{ return(inputs.relations[0]) }}{%- endif -%}
+  {%- set dated = [] -%}
+  {%- for relation in inputs.relations if reconcile.ledger_name(relation) in graph.get('reconcile_dated', []) -%}
+    {%- do dated.append(relation) -%}
+  {%- endfor -%}
+  {{ return(dated[0] if dated | length == 1) }}
+{%- endmacro %}

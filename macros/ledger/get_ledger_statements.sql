@@ -19,7 +19,8 @@
     Both rows are one INSERT. -#}
 {%- macro _ledger_row(relations, settings, range, counts, number, deletes_batch, snapshot=none) -%}
 {%- set inputs = settings.inputs -%}
-{%- set appended_at = reconcile.appended_at(inputs.relations[0], snapshot or range.last) if inputs.objects else none -%}
+{%- set staging = reconcile.dated_staging(inputs) -%}
+{%- set appended_at = reconcile.appended_at(staging, snapshot or range.last) if staging else none -%}
 {%- set carried = inputs.objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | list -%}
 {%- set no_time = 'cast(null as timestamp)' -%}
 select

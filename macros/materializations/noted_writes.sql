@@ -2,16 +2,29 @@
     commit of a range notes the range: `reconcile <model> <batch> <appended at> <invocation>`. `batch`: the last one of
     the range. `appended at`: when it was appended, as `appended_at` gives it. `invocation`: that of dbt, which the
     ledger's row has too. Delta keeps the note as the commit's metadata, and Iceberg as a property of the snapshot. -#}
-{%- macro get_note_statements(relations, settings, range) -%}
-  {%- if settings.as_of -%}{{ return([]) }}{%- endif -%}
-  {%- set inputs = settings.inputs -%}
-  {%- set appended_at = reconcile.appended_at(inputs.relations[0], range.last) if inputs.objects and range.first <= range.last else none -%}
+{%- macro begin_noted_writes(relations, settings, range) -%}
+  {%- if settings.as_of -%}{{ return(none) }}{%- endif -%}
+  {%- set staging = reconcile.dated_staging(settings.inputs) -%}
+  {%- set appended_at = reconcile.appended_at(staging, range.last) if staging and range.first <= range.last else none -%}
   {%- set note = ['reconcile', reconcile._model_of_note(relations), range.last, appended_at, invocation_id] | join(' ') -%}
-  {{ return(reconcile.get_set_note_statements(settings.form.file_format, note)) }}
+  {%- do reconcile._set_note(relations, settings, note) -%}
 {%- endmacro %}
 
-{%- macro get_end_note_statements(settings) -%}
-  {{ return(reconcile.get_set_note_statements(settings.form.file_format, none) if not settings.as_of else []) }}
+{%- macro end_noted_writes(relations, settings) -%}
+  {%- do reconcile._set_note(relations, settings, none) if not settings.as_of -%}
+{%- endmacro %}
+
+{#- Threads of dbt may share one session, and so its settings. So a commit notes the ranges of all models that write at
+    the moment, and each model looks for its own. A thread that sent its statement late has overwritten the notes of
+    another one, and sends it again. `note`: of this model; none if it no longer writes. -#}
+{%- macro _set_note(relations, settings, note) -%}
+  {%- set format, sent = settings.form.file_format, [] -%}
+  {%- set notes = graph.setdefault('reconcile_notes', {}).setdefault(format, {}) -%}
+  {%- do notes.update({reconcile._model_of_note(relations): note}) -%}
+  {%- for _ in range(10) if not sent or sent[-1] != notes.values() | select | join(', ') -%}
+    {%- do sent.append(notes.values() | select | join(', ')) -%}
+    {%- do reconcile.run_statements(reconcile.get_set_note_statements(format, sent[-1])) -%}
+  {%- endfor -%}
 {%- endmacro %}
 
 {#- The statements after which each commit of the session has the note; without a note, after which none has one. -#}
@@ -41,6 +54,7 @@
     this package has not written since there are notes, or that was copied, has no note, and is believed. -#}
 {%- macro refuse_unaccounted_rows(relations, settings, range) -%}
   {%- set format, keyless, accepted = settings.form.file_format, settings.form.keyless, [] -%}
+  {%- set staging = reconcile.dated_staging(settings.inputs) -%}
   {%- set asked = [] -%}
   {%- if not settings.as_of and not flags.EMPTY and reconcile.get_set_note_statements(format, none) -%}
     {%- do asked.append(relations.base) if range.kind != 'rebuild' and settings.built.base -%}
@@ -53,11 +67,11 @@
     {%- if not is_accounted and note.was_restored and note.batch <= (range.ledger_batch or 0) -%}
       {%- do reconcile.raise_complaints([
             reconcile.ledger_name(table) ~ ' has rows of a run that ended before it could write what it had applied, and another run has applied its batches since: the table was set to a version of that run; restore its newest version, or ' ~ cure]) -%}
-    {%- elif (not is_accounted or note.was_restored) and settings.inputs.objects and note.appended_at != reconcile.appended_at(settings.inputs.relations[0], note.batch) | string
-          and note.batch > reconcile.purged_of_any_object(settings.inputs.relations[0]) -%}
+    {%- elif (not is_accounted or note.was_restored) and staging and note.appended_at != reconcile.appended_at(staging, note.batch) | string
+          and note.batch > reconcile.purged_of_any_object(staging) -%}
       {%- do reconcile.raise_complaints([
-            reconcile.ledger_name(table) ~ ' has rows of another batch ' ~ note.batch ~ ' than ' ~ reconcile.ledger_name(settings.inputs.relations[0])
-            ~ ': ' ~ ('the table was restored' if is_accounted else 'a run of this model ended before it could write what it had applied') ~ ', and the staging table was restored or created again since; ' ~ cure ~ ', when the staging table has all records again']) -%}
+            reconcile.ledger_name(table) ~ ' has rows of another batch ' ~ note.batch ~ ' than ' ~ reconcile.ledger_name(staging) ~ ': '
+            ~ ('the table was restored' if is_accounted else 'a run of this model ended before it could write what it had applied') ~ ', and the staging table was restored or created again since; ' ~ cure ~ ', when the staging table has all records again']) -%}
     {%- endif -%}
     {%- do accepted.append([table, note.invocation]) if not is_accounted -%}
   {%- endfor -%}
@@ -92,6 +106,11 @@
   {{ return({'batch': words[2] | int, 'appended_at': words[3], 'invocation': words[4], 'was_restored': found.was_restored}) }}
 {%- endmacro %}
 
+{%- macro _note_of_model(notes, beginning) -%}
+  {%- for note in (notes or '').split(', ') if note.startswith(beginning) -%}{{ return(note) }}{%- endfor -%}
+  {{ return(none) }}
+{%- endmacro %}
+
 {#- Nearly always the newest commit has the note. Others keep the rows of the one before: of OPTIMIZE for example, and of
     properties, which also have a note if a range sets them. After a RESTORE the rows are those of an earlier version,
     which the command names. -#}
@@ -106,8 +125,8 @@
         {%- if commit.operation == 'RESTORE' -%}
           {%- set version = modules.re.search('version\\W+([0-9]+)', commit.operationParameters | string) -%}
           {%- do before.append(version[1] | int if version else -1) -%}
-        {%- elif (commit.operation in ['MERGE', 'WRITE'] or 'TABLE AS SELECT' in commit.operation | string) and (commit.userMetadata or '').startswith(beginning) -%}
-          {%- do found.update({'note': commit.userMetadata, 'was_restored': before | length > 1}) -%}
+        {%- elif commit.operation in ['MERGE', 'WRITE'] or 'TABLE AS SELECT' in commit.operation | string -%}
+          {%- do found.update({'note': reconcile._note_of_model(commit.userMetadata, beginning), 'was_restored': before | length > 1}) -%}
         {%- endif -%}
       {%- endif -%}
     {%- endfor -%}
@@ -125,7 +144,7 @@
         ~ ' as history left join ' ~ reconcile.qualified_metadata(table, 'snapshots') ~ ' as snapshots on snapshots.snapshot_id = history.snapshot_id order by history.made_current_at desc limit 100') -%}
     {%- do entries.append([row[0] | string, row[3]]) -%}
     {%- do parents.update({row[0] | string: row[1] | string}) -%}
-    {%- do notes.update({row[0] | string: row[2] if (row[2] or '').startswith(beginning)}) -%}
+    {%- do notes.update({row[0] | string: reconcile._note_of_model(row[2], beginning)}) -%}
   {%- endfor -%}
   {%- set line, later = [present], [] -%}
   {%- for _ in parents if line[-1] in parents and not notes[line[-1]] -%}

@@ -17,7 +17,9 @@
         else reconcile.note_columns(relations, settings.form, settings.fields, range) -%}
   {%- do reconcile.refuse_records_that_no_longer_fit(relations, range) if range.retry and range.retry.whole -%}
   {%- do reconcile.refuse_purge_meanwhile(settings.inputs, range, range.retry) if range.retry -%}
-  {%- do reconcile.run_statements(notes.statements + reconcile.get_note_statements(relations, settings, range) + reconcile.get_begin_retry_statements(relations, settings, range.retry)) -%}
+  {%- do reconcile.run_statements(notes.statements) -%}
+  {%- do reconcile.begin_noted_writes(relations, settings, range) -%}
+  {%- do reconcile.run_statements(reconcile.get_begin_retry_statements(relations, settings, range.retry)) -%}
   {{ return({'facts': facts, 'messages': notes.messages}) }}
 {%- endmacro %}
 

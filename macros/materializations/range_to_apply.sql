@@ -64,8 +64,9 @@
   {%- endif -%}
   {#- Before the records are read: if staging is restored meanwhile, the ledger has the time of the batch that was there,
       by which the next run notices it. -#}
-  {%- for batch in [last] + ([repair.snapshot.batch] if repair else []) if settings.inputs.objects and (delivered or repair) and not settings.as_of -%}
-    {%- do reconcile.appended_at(settings.inputs.relations[0], batch) -%}
+  {%- set staging = reconcile.dated_staging(settings.inputs) -%}
+  {%- for batch in [last] + ([repair.snapshot.batch] if repair else []) if staging and (delivered or repair) and not settings.as_of -%}
+    {%- do reconcile.appended_at(staging, batch) -%}
   {%- endfor -%}
   {#- For `summary_of_run`. -#}
   {%- if settings.inputs.objects -%}
@@ -220,8 +221,8 @@
     since another run may have applied batches that came after this run's cut. `last`: the last batch that this run
     reads. `applied`: the last one that was applied. -#}
 {%- macro _refuse_reset_staging(relations, inputs, last, applied) -%}
-  {%- if last < applied and inputs.objects and not flags.EMPTY -%}
-    {%- set staging = inputs.relations[0] -%}
+  {%- set staging = reconcile.dated_staging(inputs) -%}
+  {%- if last < applied and staging and not flags.EMPTY -%}
     {%- set staged = run_query('select max(batch) from ' ~ reconcile.qualified(staging))[0][0] | int(0) -%}
     {%- set purged = reconcile.purged_of_any_object(staging) -%}
     {%- set numbered = reconcile.table_properties(staging).get('reconcile.last_batch', '') -%}
@@ -241,8 +242,9 @@
 {#- The numbers alone do not suffice: a table that was restored or made anew reaches the same numbers again. `applied`:
     see `applied_batches`. -#}
 {%- macro _refuse_replaced_batches(relations, inputs, applied) -%}
-  {%- if applied.last_appended_at is not none and inputs.objects and not flags.EMPTY -%}
-    {%- set staging, batch = inputs.relations[0], applied.ledger_batch -%}
+  {%- set staging = reconcile.dated_staging(inputs) -%}
+  {%- if applied.last_appended_at is not none and staging and not flags.EMPTY -%}
+    {%- set batch = applied.ledger_batch -%}
     {%- set appended_at = reconcile.appended_at(staging, batch) -%}
     {%- set applied_was = 'batch ' ~ batch ~ ' was applied to ' ~ reconcile.ledger_name(relations.base) ~ ', but ' -%}
     {%- if appended_at is none and reconcile.purged_of_any_object(staging) < batch -%}

@@ -15,7 +15,8 @@
         else reconcile.get_apply_statements(relations, settings, range, counts, written)) -%}
   {%- set written_in = reconcile.snapshot_of_declaration(relations, settings) if marked -%}
   {%- set number = marked.number if marked and marked.first is not none -%}
-  {%- do reconcile.run_statements(reconcile.get_accepted_statements(range) + reconcile.get_end_note_statements(settings)) -%}
+  {%- do reconcile.run_statements(reconcile.get_accepted_statements(range)) -%}
+  {%- do reconcile.end_noted_writes(relations, settings) -%}
   {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts, number, deletes_batch)) if not settings.as_of -%}
   {%- do reconcile.refuse_set_back_meanwhile(relations, written_in) -%}
   {%- do reconcile.note_declared_in(relations, settings, written_in) if marked -%}

@@ -3,7 +3,7 @@
     models of this run stop, and registers the models with these tables. It also makes the tables of results, which tests
     in several threads would otherwise make at the same time. -#}
 {%- macro begin_run() -%}
-  {%- do graph.update({'reconcile_listed': {}, 'reconcile_found': {}, 'reconcile_settings_of_catalogs': {}, 'reconcile_formats_of_catalogs': {}}) if execute -%}
+  {%- do graph.update({'reconcile_listed': {}, 'reconcile_found': {}, 'reconcile_settings_of_catalogs': {}, 'reconcile_formats_of_catalogs': {}, 'reconcile_notes': {}}) if execute -%}
   {%- if execute and flags.WHICH in ['test', 'build'] and reconcile.has_parity_tests() -%}
     {%- do reconcile.create_parity_tables(reconcile.file_format_of_own_tables()) -%}
   {%- endif -%}
@@ -15,6 +15,7 @@
     {%- do reconcile.run_statements(reconcile.get_alter_ledger_statements()) -%}
     {%- do reconcile.create_if_missing(reconcile.columns_seen(), reconcile.get_create_columns_seen_statement(file_format)) -%}
     {%- set cuts = {} -%}
+    {%- do graph.update({'reconcile_dated': []}) -%}
     {%- for node in reconcile.reconciled_nodes() -%}
       {%- for relation in reconcile.model_inputs(node).relations if reconcile.ledger_name(relation) not in cuts -%}
         {%- do cuts.update({reconcile.ledger_name(relation): reconcile._last_batch(relation)}) -%}
@@ -98,5 +99,6 @@
   {%- set types = {} -%}
   {%- for column in adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(relation) ~ ' where false') -%}{%- do types.update({column.name: column.dtype | lower}) -%}{%- endfor -%}
   {%- if 'record' not in types or modules.re.match('string|varchar|char', types.get('batch', 'string')) -%}{{ return(none) }}{%- endif -%}
+  {%- do graph.reconcile_dated.append(reconcile.ledger_name(relation)) if 'appended_at' in types -%}
   {{ return(run_query('select max(batch) from ' ~ reconcile.qualified(relation))[0][0] | int(0)) }}
 {%- endmacro %}

@@ -41,11 +41,11 @@ DAMAGE = {
 }
 
 
-def stage(memory: Memory, batch: int, first: int | None = None) -> None:
+def stage(memory: Memory, batch: int, first: int | None = None, lake: str = "account_lake") -> None:
     """Stage a batch of two new rows, whose ids are `first`, or twice the batch, and the next one."""
     first = 2 * batch if first is None else first
     records = [event("mysql", {"id": first + n}, object="things") for n in (0, 1)]
-    memory.stage("account_lake.changes", [Staged(record, "things", batch) for record in records])
+    memory.stage(f"{lake}.changes", [Staged(record, "things", batch) for record in records])
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +80,8 @@ def project(built: MemoryProject) -> Iterator[MemoryProject]:
         built.memory.restore(table, version, properties)
 
 
-def ids(project: MemoryProject) -> list[int]:
-    return sorted(row.id for row in project.memory.table("account.things").collect())
+def ids(project: MemoryProject, schema: str = "account") -> list[int]:
+    return sorted(row.id for row in project.memory.table(f"{schema}.things").collect())
 
 
 @pytest.mark.parametrize("rebuilt", [False, True], ids=["applied", "rebuilt"])
@@ -157,6 +157,43 @@ def test_staging_that_is_restored_during_a_run_is_noticed_when_its_numbers_come_
     stage(memory, 4, first=50)
     with pytest.raises(CompilerError, match="now has another batch under this number"):
         project.run("things")
+
+
+# A model that needs no source macro of the package.
+OWN_SELECT = """{{ config(materialized='current_state', unique_key='id') }}
+select cast(get_json_object(record, '$.payload.id') as bigint) as id, 'insert' as _change_type,
+    get_json_object(record, '$.uuid') as _change_sequence, get_json_object(record, '$.uuid') as _change_id,
+    timestamp'2026-01-01' as _change_time, batch as _change_batch, cast(null as array<string>) as _change_columns,
+    cast(null as string) as _change_error
+from {{ reconcile.qualified(source('lake', 'changes')) }}"""
+
+
+@pytest.mark.parametrize(
+    ("batches", "said"),
+    [
+        ([3], "own.things__base, but own_lake.changes now has another batch under this number"),
+        ([], "own.things__base, but the last batch of own_lake.changes is 2"),
+        ([4], "own_lake.changes no longer has a record of this batch"),
+    ],
+)
+def test_a_model_of_its_own_select_notices_that_staging_was_restored(
+    spark: SparkSession, batches: list[int], said: str
+) -> None:
+    with Memory(spark) as memory:
+        project = memory.project("own")
+        project.source("own_lake", "changes")
+        project.model("things", OWN_SELECT, {"id": "bigint"})
+        for batch in (1, 2, 3):
+            stage(memory, batch, lake="own_lake")
+        project.run("things")
+        assert project.run("things")["things"] == "nothing new", "what was not restored is not refused"
+        memory.delete("own_lake.changes", "batch = 3")
+        for batch in batches:
+            stage(memory, batch, 50, "own_lake")
+        with pytest.raises(CompilerError, match=said):
+            project.run("things")
+        project.run("things", full_refresh=True)
+        assert ids(project, "own") == [2, 3, 4, 5] + [50, 51] * len(batches)
 
 
 def test_a_base_table_that_is_restored_to_before_a_rebuild_gets_what_the_rebuild_had_read(

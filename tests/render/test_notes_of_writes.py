@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from plain_dbt import INVOCATION, CompilerError
+from recorder import Recorder
 from refusals import Refusal
 from shapes import MYSQL, ORACLE, STAGING, Life, Shape
 
@@ -62,6 +63,22 @@ def test_the_commits_of_a_range_note_it_and_those_of_the_ledger_do_not() -> None
         end = place(sent, "reset `spark.databricks.delta.commitInfo.userMetadata`")
         assert sent[begin].endswith(noted)
         assert begin < place(sent, write) < end < place(sent, "insert into `demo`.`reconcile_ledger`")
+
+
+def test_threads_that_share_a_session_keep_the_notes_of_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread begins while this one sends its note, and has not ended when this one has."""
+    query, other = Recorder.query, note(7, model="ffffffffffff")
+
+    def meanwhile(warehouse: Recorder, sql: str) -> Any:
+        if "userMetadata` = " in sql:
+            life.project.graph["reconcile_notes"]["delta"]["ffffffffffff"] = other
+        return query(warehouse, sql)
+
+    monkeypatch.setattr(Recorder, "query", meanwhile)
+    life = Life(Shape(MYSQL))
+    sent = [sql.split("= ")[-1] for sql in life.statements("first run") if "userMetadata" in sql]
+    own = note(3, invocation=INVOCATION)
+    assert sent == [f"`{own}`", f"`{own}, {other}`", f"`{other}`"]
 
 
 def test_a_run_of_an_earlier_moment_notes_nothing() -> None:
@@ -128,6 +145,7 @@ REFUSED = [
         for commits in (
             [commit(7, note(at=APPENDED - 1))],
             [commit(9, None, "OPTIMIZE"), commit(7, note(at="None"))],
+            [commit(7, f"{note(model='of another one')}, {note(at=1)}")],
             # A full refresh that died, or another model, has a commit above it.
             [commit(8, note(invocation="of a refresh"), "SET TBLPROPERTIES"), commit(7, note(at=1))],
             [commit(8, note(model="of another one"), "ADD COLUMNS"), commit(7, note(at=1), "WRITE")],
@@ -164,12 +182,13 @@ OF_LEDGER = (3, 0, note(3, invocation=INVOCATION), True)
         ([(2, 3, None, True), OF_LEDGER], None),
         ([(2, 3, note(at=1, model="of another one"), True), OF_LEDGER], None),
         ([(4, 3, note(at=1), True), OF_LEDGER], "another batch"),
+        ([(4, 3, f"{note(model='of another one')}, {note(at=1)}", True), OF_LEDGER], "another batch"),
         ([(1, 0, note(3), True), (3, 1, OF_LEDGER[2], False), (1, 0, note(3), True)], "was set to"),
         ([(1, 0, note(3), True)], None),
         ([(1, 0, note(3), True), (9, 0, OF_LEDGER[2], False)], None),
         ([], None),
     ],
-    ids=["accounted", "its child", "another model", "another batch", "set back", "two at once", "replaced", "unknown"],
+    ids=["accounted", "its child", "another model", "another batch", "two models", "back", "at once", "gone", "none"],
 )  # fmt: skip
 def test_snapshots_of_iceberg_are_followed_from_the_present_one(history: list[Any], said: str | None) -> None:
     """`history`: {snapshot, parent, note, whether the present one follows from it}, as they became current."""

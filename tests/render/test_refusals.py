@@ -984,6 +984,15 @@ def copied_with_others() -> Life:
     return life
 
 
+def quarantine_after_purge(found: int | None) -> Life:
+    """Return a model whose copy expects two quarantined records, of which the quarantine has some; None without one."""
+    life = with_kept_copy(thing(), reconcile__base_snapshot="2", reconcile__quarantined="2")
+    if found is not None:
+        life.warehouse.has("demo.orders__quarantine", reconcile__quarantine="true")
+    life.warehouse.answers["`orders__quarantine` where _change_batch <= 2"] = {"count": found}
+    return life
+
+
 OF_OTHERS = (
     "demo.orders__base has 2 rows of batch 3 or later without a record in lake.shop_changes: a run of this model ended "
     "before it could write what it had applied, and the staging table was restored or created again since; rebuild the "
@@ -1476,6 +1485,15 @@ STAGED: dict[str, Refusal] = {
             ("a history", purged(with_snapshot(materialized="history"))), ("rows with addresses", refreshed_addresses)
         )
     },
+    **{
+        f"a quarantine that has {found} of two purged records": Refusal(
+            run(partial(quarantine_after_purge, found)),
+            [f"demo.orders__quarantine has {found or 0} of the 2 records up to batch 2 that could not be applied, and "
+             f"{PURGED}, so nothing else has them; restore its newest version, or give them up with `alter table "
+             f"demo.orders__snapshot set tblproperties ('reconcile.quarantined' = '{found or 0}')`"],
+        )
+        for found in (1, None)
+    },
     "a base snapshot that is not finished": Refusal(
         run(purged(with_snapshot(), of_batch="")),
         [f"{KEPT} is not finished, and {PURGED}; run ingestion/maintain.py again, and then this command"],
@@ -1630,6 +1648,10 @@ def test_the_copy_that_the_job_keeps_is_refused_where_it_is_of_before_the_purge(
     living = partial(with_kept_copy, thing(), reconcile__base_snapshot="1")
     says = f"its base snapshot demo.orders__snapshot is of batch 1, and {PURGED}; {LATER_COPY}"
     Refusal(run(living), [says]).check()
+
+
+def test_a_rebuild_after_a_purge_goes_on_where_the_quarantine_has_what_it_had() -> None:
+    quarantine_after_purge(2).project.run("orders")
 
 
 def test_a_quarantine_with_a_column_more_and_in_another_order_gets_each_value_in_its_column() -> None:

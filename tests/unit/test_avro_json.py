@@ -13,7 +13,7 @@ from avro_files import DATE, JSON, MICROS, NUMBER, OFFSET, TIME_INTERVAL, array,
 from avro_files import avro_file as avro
 from hypothesis import example, given
 from hypothesis import strategies as st
-from reconcile_jobs import avro_blocks
+from reconcile_jobs import avro_blocks, avro_json
 from reconcile_jobs.avro_json import AvroError, json_records
 
 HEADER: Any = fastavro.parse_schema(
@@ -285,6 +285,66 @@ def test_records_of_records_without_bytes_are_refused_before_one_is_read():
     fastavro.writer(told, schema, [])
     with pytest.raises(AvroError, match="a record of very many values without bytes"):
         list(json_records(told.getvalue()))
+
+
+MANY_ZEROS = {"type": "bytes", "logicalType": "decimal", "precision": 1000, "scale": 1000}
+LONG_NAME = {"type": "record", "name": "r", "fields": [{"name": "n" * 1000, "type": "int"}]}
+LONG_SYMBOL = {"type": "enum", "name": "e", "symbols": ["A" * 1000]}
+
+
+def listed(items: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (listed("int"), range(20)),
+        ({"type": "map", "values": "int"}, {str(number): number for number in range(20)}),
+        (listed(MANY_ZEROS), [Decimal(0)] * 2),
+        ({"type": "map", "values": MANY_ZEROS}, {"a": Decimal(0), "b": Decimal(0)}),
+        (listed(LONG_NAME), [{"n" * 1000: 1}] * 2),
+        (listed(LONG_SYMBOL), ["A" * 1000] * 2),
+    ],
+    ids=["elements", "entries", "zeros", "zeros of entries", "names", "symbols"],
+)
+def test_a_record_that_is_much_longer_than_its_bytes_is_refused_before_it_is_there(
+    kind: Any, value: Any, monkeypatch: pytest.MonkeyPatch
+):
+    content = avro(record("r0", x=kind), {"x": value})
+    assert list(json_records(content))
+    monkeypatch.setattr(avro_json, "_TEXT_OF_RECORD", 1200)
+    with pytest.raises(AvroError, match=r"a record has very many values, .* \(after byte \d+\)"):
+        list(json_records(content))
+
+
+@pytest.mark.parametrize("fields", [1, 50])
+def test_a_block_of_records_that_are_much_longer_than_its_bytes_is_refused(
+    fields: int, monkeypatch: pytest.MonkeyPatch
+):
+    """Some hundred thousand bytes would be terabytes of text, in records without bytes or of one."""
+    names = {f"n{number}": "null" for number in range(fields)}
+    content = avro(record("r", **names), *[dict.fromkeys(names)] * 100)
+    read = list(json_records(content))
+    assert len(read) == 100
+    text = sum(map(len, read))
+    monkeypatch.setattr(avro_json, "_TEXT_OF_BLOCK", text)
+    assert list(json_records(content)) == read
+    monkeypatch.setattr(avro_json, "_TEXT_OF_BLOCK", text // 2)
+    found = []
+    with pytest.raises(AvroError, match=r"a block very few bytes for its text"):
+        for one in json_records(content):
+            found.append(one)
+    assert 0 < len(found) < 60, "refused as soon as it is too much"
+
+
+def test_memory_that_ends_is_no_torn_file(monkeypatch: pytest.MonkeyPatch):
+    def no_memory(*of: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(avro_blocks, "decompressed", no_memory)
+    with pytest.raises(MemoryError):
+        list(json_records(avro(record("r", x="int"), {"x": 1})))
 
 
 def test_an_empty_record_and_what_is_no_record_at_all():

@@ -115,6 +115,13 @@ def test_a_torn_file_is_told_by_what_reading_it_says(problem: Exception, why: st
     assert why in _why_unreadable(problem, PATH)
 
 
+@pytest.mark.parametrize("name", ["OutOfMemoryError", "Permission denied", "Python worker exited", "AccessDenied"])
+def test_a_torn_file_is_one_whatever_its_schema_names(name: str):
+    """Such a file would be tried again for ever, and --skip-corrupt-files would not pass it."""
+    problem = OSError(f"PythonException: {AvroError.__name__}: no whole Avro file: KeyError: '{name}' (after byte 0)")
+    assert name in _why_unreadable(problem, PATH)
+
+
 @pytest.mark.parametrize(
     "said", ["connect timed out", "403 Forbidden", "No space left on device", f"{PATH}: Input/output error"]
 )

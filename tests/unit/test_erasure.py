@@ -215,6 +215,12 @@ def test_keys_are_read_each_once_in_the_order_of_the_columns(tmp_path: Path):
     assert "a,b" not in repr(file)
 
 
+def test_a_key_keeps_the_ends_of_lines_that_stand_in_it(tmp_path: Path):
+    """One of them less would be the key of somebody else."""
+    file = read_keys_file(keys_file(tmp_path, 'code\r\n"a\r\nb"\r\n"c\rd"\r\n"e\nf"\r\n'))
+    assert keys_of_file(file, (CODE,)) == (("a\r\nb",), ("c\rd",), ("e\nf",))
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

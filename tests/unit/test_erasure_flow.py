@@ -56,13 +56,22 @@ def record(id_: str, batch: int, is_bad: bool = False) -> Record:
 
 @dataclass
 class Model:
-    """A model: rows by key with their batch, its quarantine, a copy, and its rows in the ledger."""
+    """A model: rows by key with their batch, its quarantine, a copy, and its rows in the ledger.
+
+    `expected`: how many quarantined records the copy expects, of batches up to that of the copy.
+    """
 
     reader: Reader
     base: dict[str, int] = field(default_factory=dict)
     copy: dict[str, int] = field(default_factory=dict)
+    copied: int = 0
+    expected: int = 0
     quarantine: list[Record] = field(default_factory=list)
     ledger: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def quarantined(self) -> int:
+        return sum(one.batch <= self.copied for one in self.quarantine)
 
     @property
     def batch(self) -> int:
@@ -149,6 +158,8 @@ class World:
                     found.append(f"{name}: staging, {row}")
                 if row["quarantined"] != kept + sum(one["quarantined"] for one in erased):
                     found.append(f"{name}: quarantine, {row}")
+            if model.quarantined != model.expected:
+                found.append(f"{name}: the copy expects another number of quarantined records")
             last = max(model.ledger, key=lambda row: (row["entry"], row["at"]))
             if last["base_batch"] != max(model.base.values(), default=0):
                 found.append(f"{name}: looks restored")
@@ -174,6 +185,7 @@ class Tables:
         self.tables: Any = SimpleNamespace(
             properties=lambda: dict(world.properties),
             readers=lambda: [model.reader for model in world.models.values()],
+            note_erased=self.note_erased,
         )
 
     def writes(self, what: str, act: Callable[[], object]) -> None:
@@ -280,6 +292,13 @@ class Tables:
 
         self.writes("staging", act)
 
+    def note_erased(self, copy: TableName, quarantine: TableName, batches: Sequence[int | None]) -> None:
+        model = self.model(quarantine)[0]
+        assert self.model(copy) == (model, "copy")
+        left = model.quarantined - sum(batch is not None and batch <= model.copied for batch in batches)
+        if model.expected:
+            self.writes("expected", lambda: setattr(model, "expected", min(model.expected, left)))
+
     def erase_quarantined(self, table: TableName, found: Sequence[Found]) -> None:
         model, texts = self.model(table)[0], {one.digest for one in found}
 
@@ -324,7 +343,8 @@ def filled(seed: int = 0) -> World:
             if number < 3 or name == "people":
                 world.run(name)
     for model in world.models.values():
-        model.copy = dict(model.base)
+        model.copy, model.copied = dict(model.base), model.batch
+        model.expected = model.quarantined
     world.differences = {PERSON, "8"}
     assert world.unbalanced() == []
     assert {place.split()[-1] for place in world.has_person()} == {"staging", "base", "copy", "quarantine", PERSON}

@@ -212,7 +212,7 @@ def secret(path: Path, text: str) -> Path:
 
 
 def test_a_password_is_whole_whatever_characters_it_has(tmp_path: Path) -> None:
-    for odd in "\x0b\x0c\x1c\x85\u2028":
+    for odd in "\r\x0b\x0c\x1c\x85\u2028":
         file = secret(tmp_path / "p", f"\ufeffuser=u\r\npassword=ab{odd}#cd\n")
         assert read_properties(file) == {"user": "u", "password": f"ab{odd}#cd"}
 

@@ -397,7 +397,10 @@ class World(Tables):
         self._writes(lambda: self.copies.update({str(copy): (model.base, 0)}))
         return max(self.copies[str(copy)][0], default=0)
 
-    def finish_copy(self, copy: TableName, batch: int, last_batch: str, deletes_batch: int) -> None:
+    def finish_copy(
+        self, copy: TableName, batch: int, last_batch: str, deletes_batch: int, quarantine: TableName
+    ) -> None:
+        assert str(quarantine) == str(copy).replace("__snapshot", "__quarantine")
         self._writes(lambda: self.copies.update({str(copy): (self.copies[str(copy)][0], batch)}))
 
     def write_purge(self, ledger: TableName, staging: str, marks: Any, id_: str) -> None:
@@ -726,7 +729,7 @@ class Asked:
         return self
 
     def collect(self) -> list[Any]:
-        return []
+        return [SimpleNamespace(records=5)] if "count(*)" in self.said[-1] else []
 
 
 @pytest.fixture
@@ -759,7 +762,7 @@ def test_a_copy_has_the_columns_that_the_model_declares_under_their_names():
 
 
 RETRIED = "a retry of its quarantine has not ended, or its base table was restored; run the model"
-BASE, COPY = TableName(("shop", "orders__base")), TableName(("shop", "orders__snapshot"))
+BASE, COPY, QUARANTINE = (TableName(("shop", f"orders__{part}")) for part in ("base", "snapshot", "quarantine"))
 
 
 def test_a_copy_counts_only_with_the_declarations_of_the_base_table(tables: Any):
@@ -783,13 +786,31 @@ def test_a_copy_counts_only_with_the_declarations_of_the_base_table(tables: Any)
 def test_a_copy_on_iceberg_notes_its_snapshot_since_a_rollback_leaves_the_properties(tables: Any):
     opened, asked = tables(shop__of__orders__snapshot={})
     for asked.snapshot in ("", "42 3"):
-        opened.finish_copy(COPY, 7, "9 41", 0)
-    plain, noted = asked.said
+        opened.finish_copy(COPY, 7, "9 41", 0, QUARANTINE)
+    counted, plain, _, noted = asked.said
+    assert counted == "SELECT count(*) AS records FROM `shop`.`orders__quarantine` WHERE _change_batch <= 7"
     assert plain == (
         "ALTER TABLE `shop`.`orders__snapshot` SET TBLPROPERTIES "
-        "('reconcile.base_snapshot' = '7', 'reconcile.copied_from' = '9 41', 'reconcile.deletes_batch' = '0')"
+        "('reconcile.base_snapshot' = '7', 'reconcile.copied_from' = '9 41', 'reconcile.deletes_batch' = '0', "
+        "'reconcile.quarantined' = '5')"
     )
     assert noted == plain[:-1] + ", 'reconcile.declared_in' = '42 3')"
+
+
+@pytest.mark.parametrize(("said", "left"), [("4", "3"), ("2", "2"), ("0", None), (None, None)])
+def test_a_copy_expects_no_quarantined_record_that_is_erased(tables: Any, said: str | None, left: str | None):
+    """Of three that go, two are of purged batches; five are there up to that batch."""
+    copy = {"reconcile.base_snapshot": "7"} | ({"reconcile.quarantined": said} if said else {})
+    opened, asked = tables(shop__of__orders__snapshot=copy)
+    opened.note_erased(COPY, QUARANTINE, [3, 7, 8, None])
+    changed = f"ALTER TABLE `shop`.`orders__snapshot` SET TBLPROPERTIES ('reconcile.quarantined' = '{left}')"
+    assert [sql for sql in asked.said if "ALTER" in sql] == ([changed] if left else [])
+
+
+def test_a_model_without_a_copy_expects_nothing_of_its_quarantine(tables: Any):
+    opened, asked = tables()
+    opened.note_erased(COPY, QUARANTINE, [3])
+    assert not [sql for sql in asked.said if "ALTER" in sql]
 
 
 def test_a_view_of_the_name_of_a_copy_is_named(tables: Any):

@@ -301,6 +301,12 @@ class Erasure:
         staged: Staged,
         result: Result,
     ) -> None:
+        # Before staging has changed: a rebuild between two attempts may leave fewer records in the quarantine.
+        for model in models:
+            if model.quarantine is not None:
+                gone = self._tables.quarantined(model.quarantine, of.columns, keys, self._with_unreadable).found
+                copy = beside(named(model.reader.relation), "snapshot")
+                self._tables.tables.note_erased(copy, model.quarantine, [one.batch for one in gone])
         if staged.found:
             self._tables.erase_staged(staged.found, begun.id)
         for model in models:

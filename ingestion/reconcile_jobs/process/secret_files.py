@@ -26,7 +26,8 @@ def read_secret_file(path: Path, option: str) -> str:
             raise UsageError(f"{path} belongs to another user, who may change it: change its owner to the job's user.")
         if mode & 0o077:
             raise UsageError(f"Other users may read {path}, which has mode {mode:o}: run chmod 600 on it.")
-        return path.read_text(encoding="utf-8")
+        # Not `read_text`, which makes a line feed of each carriage return: a key or a password may have one.
+        return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise UsageError(f"{option} {path} cannot be read: {getattr(problem, 'strerror', None) or problem}.") from None
 

@@ -168,7 +168,8 @@ class Purge:
                 f"{base} was written to or restored while it was copied, and nothing was purged: run the same command "
                 "again."
             )
-        self._tables.finish_copy(copy, plan.batch, account.last_batch, account.deletes_batch)
+        quarantine = beside(named(reader.relation), "quarantine")
+        self._tables.finish_copy(copy, plan.batch, account.last_batch, account.deletes_batch, quarantine)
         if self._tables.has_keyless_deletes(base):
             limits = (
                 "The model can be rebuilt only as long as its base table exists, and no earlier moment (as_of) can be "

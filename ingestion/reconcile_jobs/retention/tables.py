@@ -39,6 +39,8 @@ _BASE_SNAPSHOT = "reconcile.base_snapshot"
 # The same: the batch up to which the table of deletes without a key had them then.
 _DELETES_BATCH = "reconcile.deletes_batch"
 _COPIED_FROM = "reconcile.copied_from"
+# The same: how many records up to the batch of the copy the quarantine of the model had then.
+_QUARANTINED = "reconcile.quarantined"
 
 # A property of a base table and of its copy: the declarations with which the rows were made, as digests.
 _DECLARATION = "reconcile.declaration"
@@ -418,16 +420,37 @@ class Tables:
         )
         return self._largest_batch(copy, 0)
 
-    def finish_copy(self, copy: TableName, batch: int, last_batch: str, deletes_batch: int) -> None:
+    def finish_copy(
+        self, copy: TableName, batch: int, last_batch: str, deletes_batch: int, quarantine: TableName
+    ) -> None:
         """Let a copy say that everything up to a batch had been applied to it, and on Iceberg in which snapshot.
 
         `last_batch`: see `plan.Account`. The copy has records up to it. `deletes_batch`: the same; the ledger may be
-        restored together with the table of these deletes, and then only the copy says what both lack.
+        restored together with the table of these deletes, or with the quarantine, and then only the copy says what they
+        lack.
         """
-        properties = {_BASE_SNAPSHOT: str(batch), _COPIED_FROM: last_batch, _DELETES_BATCH: str(deletes_batch)}
+        properties = {
+            _BASE_SNAPSHOT: str(batch), _COPIED_FROM: last_batch, _DELETES_BATCH: str(deletes_batch),
+            _QUARANTINED: str(self._quarantined_up_to(quarantine, batch)),
+        }  # fmt: skip
         if snapshot := format_of(self._spark, copy.catalog).present_snapshot(self._spark, copy.sql):
             properties[DECLARED_IN] = snapshot
         self._execute(f"ALTER TABLE {copy.sql} SET TBLPROPERTIES ({property_pairs(properties)})")
+
+    def note_erased(self, copy: TableName, quarantine: TableName, batches: Iterable[int | None]) -> None:
+        """Let a copy say that the quarantine has fewer records. `batches`: of each record that is about to go."""
+        if not self.has(copy):
+            return
+        said = format_of(self._spark, copy.catalog).properties(self._spark, copy.sql)
+        upto, known = int(said.get(_BASE_SNAPSHOT) or 0), int(said.get(_QUARANTINED) or 0)
+        gone = sum(1 for batch in batches if batch is not None and batch <= upto)
+        if known and gone:
+            left = min(known, self._quarantined_up_to(quarantine, upto) - gone)
+            self._execute(f"ALTER TABLE {copy.sql} SET TBLPROPERTIES ({property_pairs({_QUARANTINED: str(left)})})")
+
+    def _quarantined_up_to(self, quarantine: TableName, batch: int) -> int:
+        counted = f"SELECT count(*) AS records FROM {quarantine.sql} WHERE _change_batch <= {batch}"
+        return int(self._rows(counted)[0].records)
 
     def write_purge(self, ledger: TableName, staging: str, marks: Mapping[str, int], id_: str) -> None:
         """Write the purge into a ledger, as macros/ledger/purged_through.sql does for one object.
