@@ -2,8 +2,8 @@
     of which staging has fewer records than the ledger counted when the range was applied. No row if staging has them
     all. Records that were erased since (rows of kind `erasure`) are not lost: they count as if they were there. `inputs`:
     as `model_inputs` gives them. `sql`: the model's SELECT, whose records are counted if the model reads no staging table
-    by a source macro of this package. -#}
-{%- macro lost_records(relations, inputs, sql) -%}
+    by a source macro of this package. `first`: of ranges that begin with this batch or later. -#}
+{%- macro lost_records(relations, inputs, sql, first=1) -%}
 select first_batch, last_batch, delivered, records as staged
 from (
     select account.first_batch, account.last_batch, account.delivered, coalesce(sum(staged.records), 0) as records
@@ -19,7 +19,7 @@ from (
         {%- if inputs.objects %}
         select batch, {{ reconcile.delivered_records(inputs.objects) | indent(8) }} as records, null as erased_at
         from {{ reconcile.qualified(inputs.relations[0]) }}
-        where {{ reconcile.is_of_objects(inputs.objects) }}
+        where {{ reconcile.is_of_objects(inputs.objects) }}{{ ' and batch >= ' ~ first if first > 1 }}
         group by batch
         {%- else %}
         select _change_batch as batch, count(*) as records, null as erased_at
@@ -34,7 +34,7 @@ from (
         where relation = {{ reconcile.literal(reconcile.ledger_name(relations.live)) }} and kind = 'erasure'
     ) as staged
         on staged.batch between account.first_batch and account.last_batch and coalesce(staged.erased_at > account.place, true)
-    where account.rebuilt is null or account.place >= account.rebuilt
+    where (account.rebuilt is null or account.place >= account.rebuilt){{ ' and account.first_batch >= ' ~ first if first > 1 }}
     group by account.place, account.first_batch, account.last_batch, account.delivered
 )
 where records < delivered

@@ -49,6 +49,8 @@
           else reconcile.refuse_purged_range(relations, settings.inputs, first, applied) -%}
     {%- do reconcile.refuse_lost_snapshot(relations, settings.inputs, settings.built.snapshot, settings.snapshot, first) -%}
     {%- set kind = 'replay' if first <= known_batches | max else 'apply' -%}
+    {%- set restored = relations[settings.form.keyless.kind] if settings.form.keyless and applied.base_batch == applied.ledger_base_batch else relations.base -%}
+    {%- do reconcile._refuse_lost_records(relations, restored, settings.inputs, first) if not retry and not is_filled and not flags.EMPTY and applied.ledger_batch >= first -%}
     {#- An empty run has nothing to fill the columns with. -#}
     {%- if is_filled or retry and retry.whole -%}
       {%- set first, kind, applied = 1, 'rebuild', {'base_batch': 0, 'entry': of_ledger.entry, 'ledger_retried': of_ledger.ledger_retried, 'invocation': of_ledger.invocation} -%}
@@ -254,6 +256,18 @@
       {%- do reconcile.raise_complaints([applied_was ~ reconcile.ledger_name(staging) ~ ' now has another batch under this number: the staging table was restored or created again; rebuild the model with `'
             ~ reconcile._rebuild_command() ~ '` when the staging table has all records again']) -%}
     {%- endif -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- A table was restored, and its batches are applied again. Without a record that staging lacks by now, the rows would be
+    right for what is left, and wrong for the source. -#}
+{%- macro _refuse_lost_records(relations, restored, inputs, first) -%}
+  {%- set lost = run_query(reconcile.lost_records(relations, inputs, sql, first)) -%}
+  {%- if lost | length -%}
+    {%- set of_range, last, delivered, staged = lost[0].values() -%}
+    {%- do reconcile.raise_complaints([
+          reconcile.ledger_name(restored) ~ ' was restored, and batches ' ~ of_range ~ ' to ' ~ last ~ ' are to be applied again, but ' ~ (reconcile.ledger_name(inputs.relations[0]) if inputs.objects else 'its SELECT')
+          ~ ' has ' ~ staged | int ~ ' of the ' ~ delivered | int ~ ' records that were delivered in them; restore the records, or a newer version of that table, or build the table from what is left with `' ~ reconcile._rebuild_command() ~ '`']) -%}
   {%- endif -%}
 {%- endmacro %}
 

@@ -159,6 +159,21 @@ def test_staging_that_is_restored_during_a_run_is_noticed_when_its_numbers_come_
         project.run("things")
 
 
+def test_a_restored_base_table_is_not_filled_from_what_staging_has_left(project: MemoryProject) -> None:
+    memory = project.memory
+    older = memory.version("account.things__base")
+    stage(memory, 4)
+    project.run("things")
+    stage(memory, 5)
+    project.run("things")
+    memory.restore("account.things__base", older)
+    memory.delete("account_lake.changes", "batch = 4 and record like '%\"id\": 9%'")
+    with pytest.raises(CompilerError, match=r"batches 4 to 4 .* has 1 of the 2 records that were delivered in them"):
+        project.run("things")
+    project.run("things", full_refresh=True)
+    assert ids(project) == [*range(2, 9), 10, 11]
+
+
 # A model that needs no source macro of the package.
 OWN_SELECT = """{{ config(materialized='current_state', unique_key='id') }}
 select cast(get_json_object(record, '$.payload.id') as bigint) as id, 'insert' as _change_type,

@@ -1342,6 +1342,17 @@ STAGED: dict[str, Refusal] = {
         run(built(thing(materialized="history"), staged=3, ledger=(3, 3), base_batch=3, last_appended_at=7)),
         [ANOTHER_BATCH],
     ),
+    **{
+        f"a base table that was restored, of whose batches records are gone: {name}": Refusal(
+            run(built(shape, staged=5, ledger=(5, 5), base_batch=3, lost=((4, 5, 100, 90),))),
+            [f"demo.orders__base was restored, and batches 4 to 5 are to be applied again, but {staging} has 90 of the "
+             "100 records that were delivered in them; restore the records, or a newer version of that table, or "
+             "build the table from what is left with `dbt run --full-refresh --select orders`"],
+        )
+        for name, shape, staging in (
+            ("staging", thing(), STAGING), ("its own SELECT", SHAPES["own_select"], "its SELECT"),
+        )
+    },
     "restored, and further than before": Refusal(
         run(built(thing(), staged=5, ledger=(3, 3), base_batch=3, last_appended_at=7, appended_at={3: None})),
         [NO_RECORD],

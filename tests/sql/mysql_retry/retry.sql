@@ -46,7 +46,7 @@ from (
         where relation = 'demo.orders' and kind = 'erasure'
     ) as staged
         on staged.batch between account.first_batch and account.last_batch and coalesce(staged.erased_at > account.place, true)
-    where account.rebuilt is null or account.place >= account.rebuilt
+    where (account.rebuilt is null or account.place >= account.rebuilt)
     group by account.place, account.first_batch, account.last_batch, account.delivered
 )
 where records < delivered
