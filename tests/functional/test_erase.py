@@ -19,6 +19,7 @@ from file_formats import file_format
 from plain_dbt import PlainProject
 from process.landings import Landing
 from process.spark_warehouse import SparkWarehouse
+from projects import Project
 from pyspark.sql import SparkSession
 from reconcile_jobs.erased_keys import VARIABLE
 from reconcile_jobs.erasure.erasure import Erasure, Result
@@ -215,6 +216,46 @@ def test_forty_values_of_a_person_are_in_no_file_and_do_not_come_back(estate: Es
     assert estate.all_rows() == rows
     assert estate.unbalanced() == []
     assert estate.leaks() == {}
+
+
+@pytest.mark.soak
+def test_after_an_erasure_nothing_that_dbt_does_brings_the_person_back_and_parity_matches(estate: Estate) -> None:
+    """A rebuild, earlier moments, a model that is put back and goes on; no file, log or artifact has a value."""
+    estate.fill(with_purge=False)
+    last = estate.files
+    estate.erase(now=True)
+    found = estate.spark.table(f"{estate.projects['a'].schema}.people").select(*COLUMNS)
+    found.where(f"id <> {PERSON}").writeTo(f"{estate.staging.schema}.people_source").using(file_format()).create()
+
+    project = Project(estate.root / "dbt", estate.projects["a"].schema)
+    project.source(estate.staging.schema, "changes", "people_source")
+    parity = {"compare_to": "source('lake', 'people_source')", "key": "id", "store_values": True}
+    tests = ["reconcile.ledger_balances", {"reconcile.parity": {"arguments": parity}}]
+    for name, materialized in (("people", "current_state"), ("past", "history")):
+        config = f"{{{{ config(materialized='{materialized}', unique_key='id') }}}}"
+        project.model(name, f"{config}\n{{{{ {CALL} }}}}", COLUMNS, data_tests=tests[: 2 if name == "people" else 1])
+    rows = estate.all_rows()
+    then = f"{project.schema}_then"
+    for batch in (1, last):
+        project.run(variables={"as_of": {"batch": batch}, "as_of_schema": then})
+    assert {row.id for row in estate.spark.table(f"{then}.people").collect()} == {3, OTHER}
+    project.run(full_refresh=True)
+    assert estate.all_rows() == rows
+    project.run(variables={"restore": {"batch": 2}})
+    assert PERSON not in estate.live()
+    estate.deliver(estate.record(PERSON), estate.record(3, name="new"))
+    project.run()
+    assert estate.live() == [3, OTHER]
+    assert project.failing_tests("past") == set()
+    assert project.failing_tests("people") == {"parity"}, "the source does not have the new record yet"
+    found.where(f"id <> {PERSON}").writeTo(f"{estate.staging.schema}.people_source").using(file_format()).replace()
+    assert project.failing_tests("people") == set()
+
+    assert estate.leaks() == {}
+    written = {*(estate.root / "dbt").rglob("*.log"), *(estate.root / "dbt" / "target").rglob("*.json")}
+    assert len(written) > 3
+    said = "\n".join([*estate.said, *(file.read_text() for file in written)])
+    assert not [value for value in (*CANARIES, str(PERSON)) if value in said]
 
 
 @pytest.mark.soak
