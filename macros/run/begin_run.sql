@@ -8,6 +8,7 @@
     {%- do reconcile.create_parity_tables(reconcile.file_format_of_own_tables()) -%}
   {%- endif -%}
   {%- if execute and flags.WHICH in ['run', 'build'] and reconcile.reconciled_nodes() -%}
+    {%- do reconcile._refuse_names_that_differ_in_case() -%}
     {%- do reconcile.check_session(reconcile._formats_of_tables()) -%}
     {%- set file_format = reconcile.file_format_of_own_tables() -%}
     {%- do run_query('create schema if not exists ' ~ reconcile.qualified_schema(reconcile.ledger())) -%}
@@ -33,6 +34,20 @@
     {%- do graph.update({'reconcile_known': reconcile.known_at_start(cuts)}) -%}
     {%- if reconcile.as_of() -%}{%- do reconcile._begin_as_of() -%}{%- endif -%}
   {%- endif -%}
+{%- endmacro %}
+
+{#- dbt takes `orders` and `Orders` for two models, and Spark takes them for one table: each run of one would find the
+    rows of the other. -#}
+{%- macro _refuse_names_that_differ_in_case() -%}
+  {%- set names = {} -%}
+  {%- for node in reconcile.reconciled_nodes() -%}
+    {%- set name = reconcile.ledger_name(reconcile.relation_of(node)) -%}
+    {%- set other = names.get(name | lower) -%}
+    {%- if other -%}
+      {{ exceptions.raise_compiler_error('The models ' ~ other.node ~ ' and ' ~ node.name ~ ' build ' ~ other.name ~ ' and ' ~ name ~ ', which Spark takes for one table; give one of them another name or alias.') }}
+    {%- endif -%}
+    {%- do names.update({name | lower: {'node': node.name, 'name': name}}) -%}
+  {%- endfor -%}
 {%- endmacro %}
 
 {#- The catalogs in which the run builds tables, those of the ledger and of the models, each with its file format:

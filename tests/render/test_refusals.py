@@ -984,6 +984,12 @@ def copied_with_others() -> Life:
     return life
 
 
+def named_in_another_case() -> Life:
+    life = Life(thing())
+    life.project.model("others", thing(config={"alias": "Orders"}).sql, THINGS)
+    return life
+
+
 def quarantine_after_purge(found: int | None) -> Life:
     """Return a model whose copy expects two quarantined records, of which the quarantine has some; None without one."""
     life = with_kept_copy(thing(), reconcile__base_snapshot="2", reconcile__quarantined="2")
@@ -1496,6 +1502,12 @@ STAGED: dict[str, Refusal] = {
             ("a history", purged(with_snapshot(materialized="history"))), ("rows with addresses", refreshed_addresses)
         )
     },
+    "a table of another model's name in another case": Refusal(
+        run(named_in_another_case),
+        ["The models orders and others build demo.orders and demo.Orders, which Spark takes for one table; give one of "
+         "them another name or alias."],
+        SENTENCE,
+    ),
     **{
         f"a quarantine that has {found} of two purged records": Refusal(
             run(partial(quarantine_after_purge, found)),
