@@ -121,7 +121,8 @@ kept as (
     group by newest.relation, newest.place
 ),
 
--- by the reasons of a range; a range of an earlier version has none, and counts only if no later range has its batches
+-- by the reasons of a range, from which an erasure takes what it erases; a range of an earlier version has none, and
+-- counts only if no later range has its batches
 noted as (
     select relation, place, sum(noted_by_range.records) as quarantined
     from noted_by_range
@@ -147,7 +148,7 @@ judged as (
             if(kind <> 'snapshot' and account.delivered <> recounted.staged + coalesce(erased.delivered, 0) and (account.delivered < recounted.staged + coalesce(erased.delivered, 0) or first_batch > purged), 'staging has a different number of records', null),
             if(
                 if(account.quarantined > 0 and quarantine_reasons is null, if(coalesce(replayed_from > last_batch, true), account.quarantined, null), coalesce(noted.quarantined, 0))
-                <> coalesce(kept.kept, 0) + coalesce(erased.quarantined, 0),
+                <> coalesce(kept.kept, 0) + if(quarantine_reasons is null, coalesce(erased.quarantined, 0), 0),
                 'the quarantine has a different number of records', null
             ),
             if(is_last and stored_rows <> stored.records and coalesce(erased_at < {{ reconcile.ledger_order() }}, true), 'the base table has a different number of rows than after this range', null),

@@ -131,6 +131,34 @@ def meanwhile(project: MemoryProject, monkeypatch: pytest.MonkeyPatch, act: Call
     monkeypatch.setattr(project.memory, "_merge", merging)
 
 
+def test_the_quarantine_balances_after_an_erasure_has_taken_records_from_it_and_from_the_reasons(
+    project: MemoryProject,
+) -> None:
+    memory = project.memory
+    bad = event("mysql", {"id": "word"}, object="things")
+    memory.stage("account_lake.changes", [Staged(bad, "things", 4)])
+    stage(memory, 4)
+    project.run("things")
+    memory.delete("account.things__quarantine", "_change_batch = 4")
+    (finding,) = project.failing("ledger_balances", "things")
+    assert finding["finding"] == "the quarantine has a different number of records"
+    ledger = memory.table(LEDGER)
+    kind = ledger.schema["quarantine_reasons"].dataType
+    no_reasons = "cast(array() as " + kind.simpleString() + ")"
+    erasure = ledger.where("first_batch = 4").selectExpr(
+        "* except (kind, delivered, quarantined, recorded_at, quarantine_reasons)", "'erasure' as kind",
+        "1L as delivered", "1L as quarantined", "recorded_at + interval 1 second as recorded_at",
+        f"cast(null as {kind.simpleString()}) as quarantine_reasons",
+    )  # fmt: skip
+    corrected = ledger.selectExpr(
+        "* except (quarantine_reasons)",
+        f"if(first_batch = 4, {no_reasons}, quarantine_reasons) as quarantine_reasons",
+    )
+    memory.keep(LEDGER, corrected.unionByName(erasure))
+    memory.delete("account_lake.changes", "batch = 4 and record like '%word%'")
+    assert project.failing("ledger_balances", "things") == []
+
+
 def test_a_base_table_that_is_restored_during_a_run_stops_the_run(
     project: MemoryProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:

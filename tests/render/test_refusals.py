@@ -1111,15 +1111,15 @@ def rolled_back(ancestors: int) -> Callable[[], Life]:
     return living
 
 
-def purged_meanwhile(**said: Any) -> Callable[[], Life]:
-    """Return a model whose records are purged up to batch 3 just before a run reads them."""
+def purged_meanwhile(before: str = "cache table reconcile_changes", **said: Any) -> Callable[[], Life]:
+    """Return a model whose records are purged up to batch 3 just before a statement, by which a run reads them."""
 
     def living() -> Life:
         life = Life(thing(**said))
         query = life.warehouse.query
 
         def meanwhile(sql: str) -> Any:
-            if sql.startswith("cache table reconcile_changes"):
+            if sql.startswith(before):
                 mark = f"reconcile.purged.{hashlib.md5(b'shop.orders').hexdigest()}"
                 life.warehouse.properties[STAGING][mark] = "3"
             return query(sql)
@@ -1612,6 +1612,15 @@ def test_a_table_without_a_record_yet_is_no_mistake() -> None:
         "orders: no record of lake.shop_changes has the object shop.orders; shop.order has records, and another model "
         "reads them"
     )
+
+
+def test_a_purge_while_an_earlier_moment_is_written_ends_the_run() -> None:
+    life = purged_meanwhile("create or replace table `demo_as_of`.`orders__base`")()
+    life.project.variables["as_of"] = {"batch": 2}
+    with pytest.raises(
+        CompilerError, match=r"were purged from lake\.shop_changes while this run read them"
+    ):
+        life.project.run("orders")
 
 
 @pytest.mark.parametrize("materialized", ["current_state", "history", "current_view"])

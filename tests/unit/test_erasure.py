@@ -253,6 +253,17 @@ def reader(relation: str, *objects: str, materialized: str = "current_state") ->
     return Reader("lake.changes", "shop.reconcile_ledger", relation, materialized, objects)
 
 
+def test_a_table_of_an_earlier_moment_is_of_the_model_only_if_it_reads_the_same_staging_table():
+    def base(declaration: str | None) -> Base:
+        return Base({"id": "bigint"}, declaration)
+
+    of_model = base('{"staging": "a", "unique_key": "1"}')
+    assert base('{"staging": "a", "unique_key": "2"}').may_be_of(of_model)
+    assert not base('{"staging": "b", "unique_key": "1"}').may_be_of(of_model)
+    assert all(base(unknown).may_be_of(of_model) for unknown in (None, "{}"))
+    assert of_model.may_be_of(base(None))
+
+
 def test_a_model_is_found_by_its_name_with_or_without_its_schema():
     readers = [reader("shop.people", "P"), reader("sales.people", "P"), reader("shop.orders", "O")]
     assert readers_called("people", readers) == readers[:2]

@@ -213,7 +213,11 @@ class Erasure:
             copies.append((copy, of_copy))
         quarantines = []
         for earlier in self._tables.earlier_moments(model):
-            if (of_earlier := self._tables.base(earlier)) is not None:
+            of_earlier = self._tables.base(earlier)
+            # Another project may have a model of this name.
+            if of_earlier is not None and not of_earlier.may_be_of(said):
+                continue
+            if of_earlier is not None:
                 copies.append((earlier, of_earlier))
             of_moment = beside(TableName((*earlier.parts[:-1], model.parts[-1])), "quarantine")
             if self._tables.has(of_moment):

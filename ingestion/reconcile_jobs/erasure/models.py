@@ -25,6 +25,11 @@ class Base:
     declaration: str | None = None
     columns: str | None = None
 
+    def may_be_of(self, staging: Base) -> bool:
+        """Return whether this table may be built from the staging table of another one, as far as both say it."""
+        own, other = (json.loads(base.declaration or "{}").get("staging") for base in (self, staging))
+        return own is None or other is None or own == other
+
 
 @dataclass(frozen=True)
 class NotReached:

@@ -162,6 +162,8 @@ as
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted
 from reconcile_fold_105c54038153;
 
+show tblproperties `lake`.`shop_changes`;
+
 drop view if exists reconcile_notes_105c54038153;
 
 drop view if exists reconcile_fold_105c54038153;

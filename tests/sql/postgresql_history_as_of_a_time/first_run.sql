@@ -202,6 +202,8 @@ as
 select `id`, `status`, `total`, `placed_at`, `ratio`, _change_type, _change_sequence, _change_id, _change_time, _change_batch, valid_from, valid_to, _change_repeats, _change_valid_to
 from reconcile_fold_105c54038153;
 
+show tblproperties `lake`.`shop_changes`;
+
 drop view if exists reconcile_notes_105c54038153;
 
 drop view if exists reconcile_fold_105c54038153;
