@@ -1617,9 +1617,7 @@ def test_a_table_without_a_record_yet_is_no_mistake() -> None:
 def test_a_purge_while_an_earlier_moment_is_written_ends_the_run() -> None:
     life = purged_meanwhile("create or replace table `demo_as_of`.`orders__base`")()
     life.project.variables["as_of"] = {"batch": 2}
-    with pytest.raises(
-        CompilerError, match=r"were purged from lake\.shop_changes while this run read them"
-    ):
+    with pytest.raises(CompilerError, match=r"were purged from lake\.shop_changes while this run read them"):
         life.project.run("orders")
 
 
