@@ -81,7 +81,11 @@ def json_records(content: bytes) -> Iterator[str]:
             for _ in range(block.records):
                 written.begin_record()
                 record, ends = read(held, ends)
-                yield record if end is None else record[:-1] + end
+                if end is None:
+                    yield record
+                else:
+                    written.add(len(end))
+                    yield record[:-1] + end
             if ends != len(held):
                 raise AvroError(
                     f"no whole Avro file: a block holds more than the {block.records} records that it says "

@@ -70,15 +70,18 @@ class KeyColumn:
 
 @dataclass(frozen=True)
 class KeyOf:
-    """Which columns are the key of some objects, which are all of one table, perhaps under several names."""
+    """Which columns are the key of some objects, which are all of one table, perhaps under several names.
+
+    `name`: what digests are made of beside the key; of itself, the names of the objects.
+    """
 
     objects: tuple[str, ...]
     columns: tuple[KeyColumn, ...]
+    name: str = ""
 
-    @property
-    def name(self) -> str:
-        """What digests are made of beside the key."""
-        return ",".join(sorted({plain_object(of) for of in self.objects}))
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", json.dumps(sorted(self.objects)))
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,13 @@ class ErasedKeys:
     secret: bytes = field(repr=False)
     of: tuple[KeyOf, ...] = ()
     digests: frozenset[str] = frozenset()
+    # By object, what may have its keys: a later erasure may know the table by more names.
+    _known: dict[str, list[KeyOf]] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for object_ in {object_ for of in self.of for object_ in of.objects}:
+            names = {name for of in self.of if object_ in of.objects for name in of.objects}
+            self._known[object_] = [of for of in self.of if names & {*of.objects}]
 
     def digest(self, of: KeyOf, key: Key) -> str:
         """Return what the register has of a key: 64 hex digits."""
@@ -179,11 +189,10 @@ class ErasedKeys:
 
     def has(self, object_: str, content: bytes) -> bool:
         """Return whether a record of Datastream has an erased key. One that cannot be read has none."""
-        for of in self.of:
-            if object_ in of.objects:
-                keys = reading(content, of.columns).keys or ()
-                if any(self.digest(of, key) in self.digests for key in keys):
-                    return True
+        for of in self._known.get(object_, []):
+            keys = reading(content, of.columns).keys or ()
+            if any(self.digest(of, key) in self.digests for key in keys):
+                return True
         return False
 
 
@@ -205,9 +214,12 @@ def property_of(by: str, of: Iterable[KeyOf], erasure: str) -> str:
     `erasure`: the id of the last one, by which an append that runs notices that the register has changed.
     """
     objects = [
-        {"objects": list(one.objects), "columns": [[c.name, list(c.fields), c.is_number] for c in one.columns]}
+        {
+            "objects": list(one.objects), "columns": [[c.name, list(c.fields), c.is_number] for c in one.columns],
+            "name": one.name,
+        }
         for one in of
-    ]
+    ]  # fmt: skip
     return json.dumps({"by": by, "of": objects, "erasure": erasure}, separators=(",", ":")).encode().hex()
 
 
@@ -219,6 +231,8 @@ def read_property(staging: str, text: str) -> tuple[str, tuple[KeyOf, ...]]:
             KeyOf(
                 tuple(map(str, one["objects"])),
                 tuple(KeyColumn(str(n), tuple(map(str, fields)), bool(number)) for n, fields, number in one["columns"]),
+                # Before there was a name, tables of names that differ in case shared their digests.
+                str(one.get("name") or ",".join(sorted({plain_object(str(of)) for of in one["objects"]}))),
             )
             for one in said["of"]
         )

@@ -24,6 +24,7 @@
     {%- do reconcile._refuse_lost_keyless_deletes(relations, settings, deletes_batch) if purged.snapshot -%}
     {%- set applied = {'base_batch': purged.base_batch, 'entry': of_ledger.entry, 'ledger_retried': of_ledger.ledger_retried, 'invocation': of_ledger.invocation,
         'deletes_batch': deletes_batch if purged.snapshot else 0} -%}
+    {%- do reconcile._log_lost_records(relations, settings.inputs, first) if of_ledger.ledger_batch and settings.built.base and not flags.EMPTY -%}
   {%- else -%}
     {%- set added = reconcile.added_columns(relations, settings) -%}
     {%- set of_ledger = reconcile.account_of(relations) -%}
@@ -50,7 +51,7 @@
     {%- do reconcile.refuse_lost_snapshot(relations, settings.inputs, settings.built.snapshot, settings.snapshot, first) -%}
     {%- set kind = 'replay' if first <= known_batches | max else 'apply' -%}
     {%- set restored = relations[settings.form.keyless.kind] if settings.form.keyless and applied.base_batch == applied.ledger_base_batch else relations.base -%}
-    {%- do reconcile._refuse_lost_records(relations, restored, settings.inputs, first) if not retry and not is_filled and not flags.EMPTY and applied.ledger_batch >= first -%}
+    {%- do reconcile._refuse_lost_records(relations, restored, settings.inputs, first) if not (retry and retry.first is not none) and not is_filled and not flags.EMPTY and applied.ledger_batch >= first -%}
     {#- An empty run has nothing to fill the columns with. -#}
     {%- if is_filled or retry and retry.whole -%}
       {%- set first, kind, applied = 1, 'rebuild', {'base_batch': 0, 'entry': of_ledger.entry, 'ledger_retried': of_ledger.ledger_retried, 'invocation': of_ledger.invocation} -%}
@@ -256,6 +257,16 @@
       {%- do reconcile.raise_complaints([applied_was ~ reconcile.ledger_name(staging) ~ ' now has another batch under this number: the staging table was restored or created again; rebuild the model with `'
             ~ reconcile._rebuild_command() ~ '` when the staging table has all records again']) -%}
     {%- endif -%}
+  {%- endif -%}
+{%- endmacro %}
+
+{#- A rebuild takes what staging has left, and its account begins anew: from then on nothing shows what is missing. -#}
+{%- macro _log_lost_records(relations, inputs, first) -%}
+  {%- set lost = run_query(reconcile.lost_records(relations, inputs, sql, first)) -%}
+  {%- if lost | length -%}
+    {%- set of_range, last, delivered, staged = lost[0].values() -%}
+    {%- do log(model.name ~ ': ' ~ (reconcile.ledger_name(inputs.relations[0]) if inputs.objects else 'its SELECT') ~ ' has ' ~ staged | int ~ ' of the ' ~ delivered | int
+          ~ ' records that were delivered in batches ' ~ of_range ~ ' to ' ~ last ~ ', and the table is built from what is left', info=true) -%}
   {%- endif -%}
 {%- endmacro %}
 

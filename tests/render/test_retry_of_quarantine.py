@@ -566,6 +566,12 @@ LEFT = (
     "left with"
 )
 GONE = {"lost": ((1, 3, 100, 90),)}
+SET_BACK_AND_GONE = {"staged": 5, "ledger": (5, 5), "base_batch": 3, "lost": ((4, 5, 100, 90),)}
+OF_RESTORED = (
+    f"demo.orders__base was restored, and batches 4 to 5 are to be applied again, but {STAGING} has 90 of the 100 "
+    "records that were delivered in them; restore the records, or a newer version of that table, or build the table "
+    f"from what is left with {REBUILD}"
+)
 LESS = {"records": 3, "reason": "column name: 'abcdef' is longer than varchar(4)"}
 
 SET_BACK = (
@@ -583,6 +589,17 @@ def restored() -> Life:
     life.warehouse.properties["demo.orders__base"] = before
     ask(life, False)
     return life
+
+
+def nothing_to_retry(purged: int, **said: Any) -> Callable[[], Life]:
+    """Return a model whose table was restored, and of whose later batches records are gone; a retry reads nothing."""
+
+    def living() -> Life:
+        life = corrected(warehouse=SET_BACK_AND_GONE, **said)()
+        life.warehouse.answers[MARK] = {"first_batch": None, "purged_records": purged}
+        return life
+
+    return living
 
 
 def narrower() -> Life:
@@ -608,6 +625,12 @@ REFUSED = [
     Refusal(run(set_back(OTHER)), [SET_BACK]),
     Refusal(run(set_back_and_wider), [SET_BACK]),
     Refusal(run(corrected(warehouse=GONE)), [f"{READS} but {STAGING} has 90 {LEFT} {REBUILD}"]),
+    Refusal(run(nothing_to_retry(1)), [OF_RESTORED]),
+    Refusal(run(nothing_to_retry(0)), [OF_RESTORED]),
+    Refusal(
+        run(corrected(warehouse=SET_BACK_AND_GONE | {"purges": {"shop.orders": 1}})),
+        [f"{READS} but {STAGING} has 90 {LEFT.replace('1 to 3', '4 to 5')} {REBUILD}"],
+    ),
     Refusal(
         run(corrected(source=OWN_SELECT, warehouse=GONE)), [f"{READS} but its SELECT has 90 {LEFT} {REBUILD}"]
     ),

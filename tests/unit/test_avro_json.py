@@ -338,6 +338,18 @@ def test_a_block_of_records_that_are_much_longer_than_its_bytes_is_refused(
     assert 0 < len(found) < 60, "refused as soon as it is too much"
 
 
+def test_what_is_told_of_a_payload_counts_too(monkeypatch: pytest.MonkeyPatch):
+    """Each record is one byte, and gets the names of all fields of bytes."""
+    payload = record("p", **{f"b{number}": "bytes" for number in range(50)})
+    content = avro(record("r", payload=["null", payload]), *[{"payload": None}] * 100)
+    read = list(json_records(content))
+    assert len(read[0]) > 400
+    monkeypatch.setattr(avro_json, "_TEXT_OF_BLOCK", 0)
+    monkeypatch.setattr(avro_json, "_TEXT_OF_BYTE", 100)
+    with pytest.raises(AvroError, match=r"a block very few bytes for its text"):
+        list(json_records(content))
+
+
 def test_memory_that_ends_is_no_torn_file(monkeypatch: pytest.MonkeyPatch):
     def no_memory(*of: object) -> None:
         raise MemoryError

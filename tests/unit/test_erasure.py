@@ -133,6 +133,35 @@ def test_the_register_goes_to_an_executor_that_has_no_module_of_it():
     assert ran.stdout == b"True\n"
 
 
+def keys_of(*erased: tuple[KeyOf, str], of: tuple[KeyOf, ...] = ()) -> ErasedKeys:
+    digests = [ErasedKeys(SECRET).digest(one, (key,)) for one, key in erased]
+    return ErasedKeys(SECRET, of or tuple(one for one, _ in erased), frozenset(digests))
+
+
+@pytest.mark.parametrize(("one", "other"), [("shop_Orders", "shop_orders"), ("sales.eu_orders", "sales_eu.orders")])
+def test_a_key_that_was_erased_in_one_table_is_not_erased_in_another_of_nearly_its_name(one: str, other: str):
+    keys = keys_of((KeyOf((one,), (ID,)), "7"), (KeyOf((other,), (ID,)), "8"))
+    found = {(object_, id_) for object_ in (one, other) for id_ in (7, 8) if keys.has(object_, record({"id": id_}))}
+    assert found == {(one, 7), (other, 8)}
+
+
+def test_a_table_that_a_later_erasure_knows_by_more_names_keeps_its_erased_keys():
+    earlier, later = KeyOf(("SHOP_PEOPLE",), (ID,)), KeyOf(("SHOP.PEOPLE", "SHOP_PEOPLE"), (ID,))
+    keys = keys_of((earlier, "7"), (later, "8"))
+    for object_ in ("SHOP_PEOPLE", "SHOP.PEOPLE"):
+        assert [keys.has(object_, record({"id": id_})) for id_ in (7, 8, 9)] == [True, True, False]
+
+
+def test_digests_of_before_tables_had_names_are_found():
+    text = property_of("abc", [OF], "e1")
+    said = json.loads(bytes.fromhex(text))
+    said["of"][0].pop("name")
+    _, (before,) = read_property("lake.changes", json.dumps(said).encode().hex())
+    assert before.name == "shop_people"
+    keys = keys_of((before, "7"), (OF, "8"))
+    assert [keys.has("SHOP.PEOPLE", record({"id": id_})) for id_ in (7, 8, 9)] == [True, True, False]
+
+
 def test_a_digest_depends_on_secret_object_and_each_value():
     other = KeyOf(("SHOP_ORDERS",), (ID,))
     two = KeyOf(("SHOP_PEOPLE",), (ID, CODE))
@@ -233,6 +262,7 @@ def test_a_key_keeps_the_ends_of_lines_that_stand_in_it(tmp_path: Path):
         ('id\n"secret-9"x\n', "line 2 is no line of CSV"),
         ("id\n1\nsecret-9\n", "line 3 has no number in the column id"),
         ("id\n0x10\n", "line 2 has no number in the column id"),
+        ("id\n7.28052E+15\n", "line 2 has no number in the column id"),
     ],
 )
 def test_what_is_wrong_with_the_file_is_said_without_a_value(tmp_path: Path, text: str, said: str):

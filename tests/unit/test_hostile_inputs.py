@@ -228,6 +228,7 @@ def test_a_property_that_stands_twice_is_refused_without_its_value(tmp_path: Pat
     [
         ("jdbc:mariadb://address=(host=h)(port=1)(allowLocalInfile=true)/db", "allowLocalInfile"),
         ("jdbc:oracle:thin:@(DESCRIPTION=(ADDRESS=(PROTOCOL=beq)(PROGRAM=/bin/sh)))", "PROGRAM"),
+        ("jdbc:oracle:thin:@db?TNS_ADMIN=/dir", "TNS_ADMIN"),
     ],
 )
 def test_a_property_within_an_address_is_none_but_those_of_an_address(url: str, name: str) -> None:

@@ -20,8 +20,9 @@ _HARMLESS = {
         hostrecheckseconds loadbalancehosts currentschema preparethreshold receivebuffersize sendbuffersize
         logservererrordetail
     """,
+    # Not oracle.net.tns_admin: the driver takes any property from a file in that directory.
     "Oracle": """
-        oracle.net.tns_admin tns_admin oracle.net.wallet_location wallet_location oracle.net.wallet_password
+        oracle.net.wallet_location wallet_location oracle.net.wallet_password
         oracle.net.connect_timeout connect_timeout oracle.net.read_timeout oracle.jdbc.readtimeout
         oracle.net.ssl_server_dn_match ssl_server_dn_match oracle.net.ssl_server_cert_dn ssl_server_cert_dn
         oracle.net.ssl_version ssl_version oracle.net.ssl_cipher_suites oracle.net.ssl_certificate_alias

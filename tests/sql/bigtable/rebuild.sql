@@ -33,6 +33,38 @@ from (
 )
 where rebuilt is null or place >= rebuilt;
 
+select first_batch, last_batch, delivered, records as staged
+from (
+    select account.first_batch, account.last_batch, account.delivered, coalesce(sum(staged.records), 0) as records
+    from (
+        select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+        from (
+            select kind, first_batch, last_batch, delivered, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            from `demo`.`reconcile_ledger`
+            where relation = 'demo.orders' and kind not in ('snapshot', 'erasure')
+        )
+    ) as account
+    left join (
+        select batch, coalesce(sum(case source
+            when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).entries), 1)
+            else 1
+        end), 0) as records, null as erased_at
+        from `lake`.`shop_changes`
+        where object = 'events'
+        group by batch
+        union all
+        select first_batch, delivered, struct(coalesce(entry, 0) as entry, recorded_at)
+        from `demo`.`reconcile_ledger`
+        where relation = 'demo.orders' and kind = 'erasure'
+    ) as staged
+        on staged.batch between account.first_batch and account.last_batch and coalesce(staged.erased_at > account.place, true)
+    where (account.rebuilt is null or account.place >= account.rebuilt)
+    group by account.place, account.first_batch, account.last_batch, account.delivered
+)
+where records < delivered
+order by first_batch
+limit 1;
+
 select coalesce(sum(case source
     when 'bigtable' then greatest(cardinality(from_json(record, 'entries array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).entries), 1)
     else 1

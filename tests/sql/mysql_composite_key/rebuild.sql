@@ -31,6 +31,35 @@ from (
 )
 where rebuilt is null or place >= rebuilt;
 
+select first_batch, last_batch, delivered, records as staged
+from (
+    select account.first_batch, account.last_batch, account.delivered, coalesce(sum(staged.records), 0) as records
+    from (
+        select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+        from (
+            select kind, first_batch, last_batch, delivered, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            from `demo`.`reconcile_ledger`
+            where relation = 'demo.orders' and kind not in ('snapshot', 'erasure')
+        )
+    ) as account
+    left join (
+        select batch, count(*) as records, null as erased_at
+        from `lake`.`shop_changes`
+        where object = 'shop.orders'
+        group by batch
+        union all
+        select first_batch, delivered, struct(coalesce(entry, 0) as entry, recorded_at)
+        from `demo`.`reconcile_ledger`
+        where relation = 'demo.orders' and kind = 'erasure'
+    ) as staged
+        on staged.batch between account.first_batch and account.last_batch and coalesce(staged.erased_at > account.place, true)
+    where (account.rebuilt is null or account.place >= account.rebuilt)
+    group by account.place, account.first_batch, account.last_batch, account.delivered
+)
+where records < delivered
+order by first_batch
+limit 1;
+
 select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 5;
 
 select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
