@@ -83,6 +83,7 @@ class Recorder:
     purges: dict[str, int] = field(default_factory=dict)
     applied_at_purge: int | None = 0
     readers: dict[tuple[str, str], str] = field(default_factory=dict)
+    temporary: tuple[str, ...] = ()  # views of the session
     note: str | None = None
     commits: list[tuple[Any, ...]] = field(default_factory=list)
     answers: dict[str, Mapping[str, Any] | list[Mapping[str, Any]]] = field(default_factory=dict)
@@ -259,7 +260,9 @@ class Recorder:
             return Rows(("max",), [(self.deletes_batch if "_deletes`" in asked else self.base_batch,)])
         if asked.startswith("show tables in "):
             *schema, name = (quoted or text for quoted, text in re.findall("`([^`]*)`|'([^']*)'", asked))
-            return Rows(("tableName",), [(name,)] if ".".join([*schema, name]) in self.relations else [])
+            rows = [("", view, True) for view in self.temporary]
+            rows += [(schema[-1], name, False)] if ".".join([*schema, name]) in self.relations else []
+            return Rows(("namespace", "tableName", "isTemporary"), rows)
         if asked.startswith("select first_batch, last_batch, delivered, records as staged"):
             return Rows(("first_batch", "last_batch", "delivered", "staged"), self.lost)
         if asked.startswith("select name, min(batch) as first_batch from"):

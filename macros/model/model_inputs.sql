@@ -61,7 +61,7 @@
   {%- set nodes = [] -%}
   {%- for node in reconcile.reconciled_nodes() -%}
     {%- set quarantine = reconcile.model_relations(reconcile.relation_of(node)).quarantine -%}
-    {%- set is_built = reconcile.existing_relation(quarantine) or (node.unique_id in graph.get('reconcile_ranges', {}) and run_query(reconcile.tables_of_name(quarantine))) -%}
+    {%- set is_built = reconcile.existing_relation(quarantine) or (node.unique_id in graph.get('reconcile_ranges', {}) and not reconcile.is_missing(quarantine)) -%}
     {%- do nodes.append(node) if is_built -%}
   {%- endfor -%}
   {{ return(nodes) }}

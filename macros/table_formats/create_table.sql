@@ -4,9 +4,9 @@
 {%- endmacro %}
 
 {#- Whether Spark lists no such table at this moment. What dbt knows is as old as the run: since then another run may have
-    created the table, and filled it. -#}
+    created the table, and filled it. Temporary views of the session are listed too, without a schema. -#}
 {%- macro is_missing(relation) -%}
-  {%- for row in run_query(reconcile.tables_of_name(relation)) if row[1] | lower == relation.identifier | lower -%}{{ return(false) }}{%- endfor -%}
+  {%- for row in run_query(reconcile.tables_of_name(relation)) if row[0] and row[1] | lower == relation.identifier | lower -%}{{ return(false) }}{%- endfor -%}
   {{ return(true) }}
 {%- endmacro %}
 

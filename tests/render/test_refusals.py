@@ -1614,6 +1614,13 @@ def test_a_table_without_a_record_yet_is_no_mistake() -> None:
     )
 
 
+def test_a_temporary_view_of_the_session_does_not_stand_for_a_table_of_its_name() -> None:
+    life = Life(thing())
+    life.warehouse.temporary = ("reconcile_ledger", "orders__quarantine")
+    life.project.begin("run", ["orders"])
+    assert [sql for sql in life.warehouse.statements if "create or replace table `demo`.`reconcile_ledger`" in sql]
+
+
 def test_a_purge_while_an_earlier_moment_is_written_ends_the_run() -> None:
     life = purged_meanwhile("create or replace table `demo_as_of`.`orders__base`")()
     life.project.variables["as_of"] = {"batch": 2}
