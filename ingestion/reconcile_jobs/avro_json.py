@@ -92,9 +92,7 @@ def json_records(content: bytes) -> Iterator[str]:
                     f"(after byte {place})"
                 )
             place = block.ends
-    except AvroError:
-        raise
-    except MemoryError:
+    except (AvroError, MemoryError):
         raise
     except RecursionError as problem:
         raise AvroError(f"its records lie one in another too many times to be read (after byte {place})") from problem
@@ -224,14 +222,14 @@ class _Compiler:
 
     def _bounded(self, read: Read, schema: dict[str, Any]) -> Read:
         zeros = schema.get("scale", 0) if schema.get("logicalType") == "decimal" else 0
-        return _noted(read, zeros, self._written) if zeros > _ELEMENT else read
+        return _counted(read, zeros, self._written) if zeros > _ELEMENT else read
 
     def _of_named(self, schema: dict[str, Any], kind: str) -> _Compiled:
         if kind == "enum":
             symbols = [_quoted(symbol) for symbol in schema["symbols"]]
             longest = max(map(len, symbols), default=0)
             return _Compiled(
-                _noted(_enum(symbols), longest, self._written) if longest > _ELEMENT else _enum(symbols), False
+                _counted(_enum(symbols), longest, self._written) if longest > _ELEMENT else _enum(symbols), False
             )
         if kind == "fixed":
             size = schema["size"]
@@ -348,7 +346,7 @@ def _fixed(size: int, render: Render) -> Read:
     return read
 
 
-def _noted(value: Read, length: int, written: _Written) -> Read:
+def _counted(value: Read, length: int, written: _Written) -> Read:
     def read(data: bytes, place: int) -> tuple[str, int]:
         written.add(length)
         return value(data, place)
@@ -415,7 +413,7 @@ def _map(value: Read, written: _Written) -> Read:
 
 def _record(fields: list[tuple[str, Read]], written: _Written) -> Read:
     if not fields:
-        return _noted(lambda data, place: ("{}", place), len("{}"), written)
+        return _counted(lambda data, place: ("{}", place), len("{}"), written)
     begun = [(("," if i else "{") + _quoted(name) + ":", read) for i, (name, read) in enumerate(fields)]
     length = sum(len(name) + len("null") for name, _ in begun)
 

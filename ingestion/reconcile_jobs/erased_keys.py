@@ -180,7 +180,10 @@ class ErasedKeys:
 
     def __post_init__(self) -> None:
         for object_ in {object_ for of in self.of for object_ in of.objects}:
-            names = {name for of in self.of if object_ in of.objects for name in of.objects}
+            names, more = set[str](), {object_}
+            while more - names:
+                names |= more
+                more = {name for of in self.of if names & {*of.objects} for name in of.objects}
             self._known[object_] = [of for of in self.of if names & {*of.objects}]
 
     def digest(self, of: KeyOf, key: Key) -> str:

@@ -10,13 +10,18 @@
   {{ return(known[key]) }}
 {%- endmacro %}
 
-{#- The staging table whose batches a model applies; none without one, or if the table has no `appended_at`. A model of a
-    SELECT of its own names the table by `source` or `ref`, so `begin_run` knows it. `inputs`: see `model_inputs`. -#}
+{#- The staging table whose batches a model applies; none without one. A model of a SELECT of its own names the table by
+    `source` or `ref`, so `begin_run` knows it. It counts only if append.py has made it: others may have batches that
+    go after they were applied. `inputs`: see `model_inputs`. -#}
 {%- macro dated_staging(inputs) -%}
   {%- if inputs.objects -%}{{ return(inputs.relations[0]) }}{%- endif -%}
-  {%- set dated = [] -%}
-  {%- for relation in inputs.relations if reconcile.ledger_name(relation) in graph.get('reconcile_dated', []) -%}
-    {%- do dated.append(relation) -%}
+  {%- set known, dated = graph.get('reconcile_dated', {}), [] -%}
+  {%- for relation in inputs.relations if reconcile.ledger_name(relation) in known -%}
+    {%- set name = reconcile.ledger_name(relation) -%}
+    {%- if known[name] is none -%}
+      {%- do known.update({name: 'reconcile.last_batch' in reconcile.table_properties(relation)}) -%}
+    {%- endif -%}
+    {%- do dated.append(relation) if known[name] -%}
   {%- endfor -%}
   {{ return(dated[0] if dated | length == 1) }}
 {%- endmacro %}

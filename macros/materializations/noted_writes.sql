@@ -16,13 +16,14 @@
 
 {#- Threads of dbt may share one session, and so its settings. So a commit notes the ranges of all models that write at
     the moment, and each model looks for its own. A thread that sent its statement late has overwritten the notes of
-    another one, and sends it again. `note`: of this model; none if it no longer writes. -#}
+    another one, and sends it again. Notes are put into a list first, since other threads add some meanwhile. `note`: of
+    this model; none if it no longer writes. -#}
 {%- macro _set_note(relations, settings, note) -%}
   {%- set format, sent = settings.form.file_format, [] -%}
   {%- set notes = graph.setdefault('reconcile_notes', {}).setdefault(format, {}) -%}
   {%- do notes.update({reconcile._model_of_note(relations): note}) -%}
-  {%- for _ in range(10) if not sent or sent[-1] != notes.values() | select | join(', ') -%}
-    {%- do sent.append(notes.values() | select | join(', ')) -%}
+  {%- for _ in range(10) if not sent or sent[-1] != notes.values() | list | select | join(', ') -%}
+    {%- do sent.append(notes.values() | list | select | join(', ')) -%}
     {%- do reconcile.run_statements(reconcile.get_set_note_statements(format, sent[-1])) -%}
   {%- endfor -%}
 {%- endmacro %}

@@ -36,7 +36,7 @@
   {%- do reconcile._refuse_early_snapshot(
           kept, base_batch, not settings.form.keyless and settings.form.materialized != 'history', settings.inputs, last.batch, purge_sentence) -%}
   {%- do reconcile._refuse_records_of_purged_batches(staging, purged) -%}
-  {%- do reconcile._refuse_lost_quarantine(kept, purge_sentence) if not settings.base_snapshot and not settings.as_of -%}
+  {%- do reconcile._refuse_lost_quarantine(kept, last.batch, purge_sentence) if not settings.base_snapshot and not settings.as_of -%}
   {{ return({'batch': last.batch, 'snapshot': snapshot, 'base_batch': base_batch, 'deletes_batch': kept.properties.get('reconcile.deletes_batch') | int(0)}) }}
 {%- endmacro %}
 
@@ -60,16 +60,17 @@
 {%- endmacro %}
 
 {#- A record that was purged and could not be applied is in the quarantine alone. The copy says how many of them the
-    quarantine had: the ledger was perhaps restored, too. -#}
-{%- macro _refuse_lost_quarantine(kept, purge_sentence) -%}
-  {%- set upto, expected = kept.properties.get('reconcile.base_snapshot') | int, kept.properties.get('reconcile.quarantined') | int(0) -%}
-  {%- if expected -%}
+    quarantine had up to a batch, `<batch> <records>`: the ledger was perhaps restored, too. The purge for which the copy
+    was made has perhaps failed, and then staging has the records. `purged`: the last purged batch. -#}
+{%- macro _refuse_lost_quarantine(kept, purged, purge_sentence) -%}
+  {%- set upto, expected = (kept.properties.get('reconcile.quarantined') or '0 0').split(' ') | map('int') -%}
+  {%- if expected and purged >= upto -%}
     {%- set quarantine = reconcile.model_relations(reconcile.relation_of(model)).quarantine -%}
     {%- set found = run_query('select count(*) from ' ~ reconcile.qualified(quarantine) ~ ' where _change_batch <= ' ~ upto)[0][0] if reconcile.existing_relation(quarantine) else 0 -%}
     {%- if found < expected -%}
       {%- do reconcile.raise_complaints([
             reconcile.ledger_name(quarantine) ~ ' has ' ~ found ~ ' of the ' ~ expected ~ ' records up to batch ' ~ upto ~ ' that could not be applied, and ' ~ purge_sentence
-            ~ ', so nothing else has them; restore its newest version, or give them up with `alter table ' ~ kept.name ~ " set tblproperties ('reconcile.quarantined' = '" ~ found ~ "')`"]) -%}
+            ~ ', so nothing else has them; restore its newest version, or give them up with `alter table ' ~ kept.name ~ " set tblproperties ('reconcile.quarantined' = '" ~ upto ~ ' ' ~ found ~ "')`"]) -%}
     {%- endif -%}
   {%- endif -%}
 {%- endmacro %}

@@ -24,7 +24,8 @@
     {%- do reconcile._refuse_lost_keyless_deletes(relations, settings, deletes_batch) if purged.snapshot -%}
     {%- set applied = {'base_batch': purged.base_batch, 'entry': of_ledger.entry, 'ledger_retried': of_ledger.ledger_retried, 'invocation': of_ledger.invocation,
         'deletes_batch': deletes_batch if purged.snapshot else 0} -%}
-    {%- do reconcile._log_lost_records(relations, settings.inputs, first) if of_ledger.ledger_batch and settings.built.base and not flags.EMPTY -%}
+    {%- do reconcile._log_lost_records(relations, settings.inputs, first) if of_ledger.ledger_batch and settings.built.base and not flags.EMPTY
+          and not reconcile.changed_aspects(settings.built.base, settings.declaration) | select('in', ['sources', 'staging']) | list -%}
   {%- else -%}
     {%- set added = reconcile.added_columns(relations, settings) -%}
     {%- set of_ledger = reconcile.account_of(relations) -%}

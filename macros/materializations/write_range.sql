@@ -17,7 +17,8 @@
   {%- set number = marked.number if marked and marked.first is not none -%}
   {%- do reconcile.run_statements(reconcile.get_accepted_statements(range)) -%}
   {%- do reconcile.end_noted_writes(relations, settings) -%}
-  {#- Spark reads a cache anew when its own session deletes from the table, and no account would show what went. -#}
+  {#- A purge in the same Spark application empties the cached records. A table of an earlier moment has no account that
+      would show it; the run fails, and the next one replaces the table. -#}
   {%- do reconcile.refuse_purge_meanwhile(settings.inputs, range) if settings.as_of -%}
   {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts, number, deletes_batch)) if not settings.as_of -%}
   {%- do reconcile.refuse_set_back_meanwhile(relations, written_in) -%}

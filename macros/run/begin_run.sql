@@ -16,7 +16,7 @@
     {%- do reconcile.run_statements(reconcile.get_alter_ledger_statements()) -%}
     {%- do reconcile.create_if_missing(reconcile.columns_seen(), reconcile.get_create_columns_seen_statement(file_format)) -%}
     {%- set cuts = {} -%}
-    {%- do graph.update({'reconcile_dated': []}) -%}
+    {%- do graph.update({'reconcile_dated': {}}) -%}
     {%- for node in reconcile.reconciled_nodes() -%}
       {%- for relation in reconcile.model_inputs(node).relations if reconcile.ledger_name(relation) not in cuts -%}
         {%- do cuts.update({reconcile.ledger_name(relation): reconcile._last_batch(relation)}) -%}
@@ -37,10 +37,10 @@
 {%- endmacro %}
 
 {#- dbt takes `orders` and `Orders` for two models, and Spark takes them for one table: each run of one would find the
-    rows of the other. -#}
+    rows of the other. Other catalogs than Spark's own may keep them apart. -#}
 {%- macro _refuse_names_that_differ_in_case() -%}
   {%- set names = {} -%}
-  {%- for node in reconcile.reconciled_nodes() -%}
+  {%- for node in reconcile.reconciled_nodes() if reconcile.catalog_of(reconcile.relation_of(node)) is none -%}
     {%- set name = reconcile.ledger_name(reconcile.relation_of(node)) -%}
     {%- set other = names.get(name | lower) -%}
     {%- if other -%}
@@ -114,6 +114,6 @@
   {%- set types = {} -%}
   {%- for column in adapter.get_column_schema_from_query('select * from ' ~ reconcile.qualified(relation) ~ ' where false') -%}{%- do types.update({column.name: column.dtype | lower}) -%}{%- endfor -%}
   {%- if 'record' not in types or modules.re.match('string|varchar|char', types.get('batch', 'string')) -%}{{ return(none) }}{%- endif -%}
-  {%- do graph.reconcile_dated.append(reconcile.ledger_name(relation)) if 'appended_at' in types -%}
+  {%- do graph.reconcile_dated.update({reconcile.ledger_name(relation): none}) if types.get('appended_at') == 'timestamp' and table.type != 'view' -%}
   {{ return(run_query('select max(batch) from ' ~ reconcile.qualified(relation))[0][0] | int(0)) }}
 {%- endmacro %}

@@ -228,6 +228,7 @@ def test_a_model_of_its_own_select_notices_that_staging_was_restored(
         project.model("things", OWN_SELECT, {"id": "bigint"})
         for batch in (1, 2, 3):
             stage(memory, batch, lake="own_lake")
+        memory.keep("own_lake.changes", memory.table("own_lake.changes"), {"reconcile.last_batch": "3"})
         project.run("things")
         assert project.run("things")["things"] == "nothing new", "what was not restored is not refused"
         memory.delete("own_lake.changes", "batch = 3")

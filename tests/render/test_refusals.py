@@ -984,6 +984,17 @@ def copied_with_others() -> Life:
     return life
 
 
+def deletes_set_back_and_gone() -> Life:
+    """Return a model whose table of deletes without a key was restored, and of whose later batches records are gone."""
+    life = Life(thing(ORACLE))
+    life.warehouse.keyless_deletes = 1
+    life.statements("first run")
+    w = life.warehouse
+    w.staged, w.ledger, w.base_batch, w.ledger_deletes, w.deletes_batch = 5, (5, 5), 5, 5, 3
+    w.lost = ((4, 5, 100, 90),)
+    return life
+
+
 def named_in_another_case() -> Life:
     life = Life(thing())
     life.project.model("others", thing(config={"alias": "Orders"}).sql, THINGS)
@@ -992,7 +1003,7 @@ def named_in_another_case() -> Life:
 
 def quarantine_after_purge(found: int | None) -> Life:
     """Return a model whose copy expects two quarantined records, of which the quarantine has some; None without one."""
-    life = with_kept_copy(thing(), reconcile__base_snapshot="2", reconcile__quarantined="2")
+    life = with_kept_copy(thing(), reconcile__base_snapshot="2", reconcile__quarantined="2 2")
     if found is not None:
         life.warehouse.has("demo.orders__quarantine", reconcile__quarantine="true")
     life.warehouse.answers["`orders__quarantine` where _change_batch <= 2"] = {"count": found}
@@ -1502,6 +1513,12 @@ STAGED: dict[str, Refusal] = {
             ("a history", purged(with_snapshot(materialized="history"))), ("rows with addresses", refreshed_addresses)
         )
     },
+    "a table of deletes that was restored, of whose batches records are gone": Refusal(
+        run(deletes_set_back_and_gone),
+        [f"demo.orders__row_deletes was restored, and batches 4 to 5 are to be applied again, but {STAGING} has 90 of "
+         "the 100 records that were delivered in them; restore the records, or a newer version of that table, or "
+         "build the table from what is left with `dbt run --full-refresh --select orders`"],
+    ),
     "a table of another model's name in another case": Refusal(
         run(named_in_another_case),
         ["The models orders and others build demo.orders and demo.Orders, which Spark takes for one table; give one of "
@@ -1513,7 +1530,7 @@ STAGED: dict[str, Refusal] = {
             run(partial(quarantine_after_purge, found)),
             [f"demo.orders__quarantine has {found or 0} of the 2 records up to batch 2 that could not be applied, and "
              f"{PURGED}, so nothing else has them; restore its newest version, or give them up with `alter table "
-             f"demo.orders__snapshot set tblproperties ('reconcile.quarantined' = '{found or 0}')`"],
+             f"demo.orders__snapshot set tblproperties ('reconcile.quarantined' = '2 {found or 0}')`"],
         )
         for found in (1, None)
     },
@@ -1614,6 +1631,26 @@ def test_a_table_without_a_record_yet_is_no_mistake() -> None:
     )
 
 
+def test_an_empty_run_of_a_restored_table_asks_for_no_records() -> None:
+    life = built(thing(), staged=5, ledger=(5, 5), base_batch=3, lost=((4, 5, 100, 90),))()
+    life.project.run("orders", empty=True)
+
+
+def test_a_rebuild_says_which_records_staging_lacks() -> None:
+    lost = {"staged": 5, "ledger": (5, 5), "base_batch": 5, "lost": ((4, 5, 100, 90),)}
+    life = built(thing(), **lost)()
+    life.project.run("orders", full_refresh=True)
+    said = (
+        f"orders: {STAGING} has 90 of the 100 records that were delivered in batches 4 to 5, and the table is built "
+        "from what is left"
+    )
+    assert said in life.project.logged
+    life = built(thing(), **lost)()
+    life.project.model("orders", thing(object="shop.other_orders").sql, THINGS)
+    life.project.run("orders", full_refresh=True)
+    assert not [line for line in life.project.logged if "what is left" in line], "of another object"
+
+
 def test_a_temporary_view_of_the_session_does_not_stand_for_a_table_of_its_name() -> None:
     life = Life(thing())
     life.warehouse.temporary = ("reconcile_ledger", "orders__quarantine")
@@ -1689,6 +1726,9 @@ def test_the_copy_that_the_job_keeps_is_refused_where_it_is_of_before_the_purge(
 
 def test_a_rebuild_after_a_purge_goes_on_where_the_quarantine_has_what_it_had() -> None:
     quarantine_after_purge(2).project.run("orders")
+    life = quarantine_after_purge(0)
+    life.warehouse.properties["demo.orders__snapshot"]["reconcile.quarantined"] = "3 2"
+    life.project.run("orders")  # the purge for which the copy was made has failed: staging has the records
 
 
 def test_a_quarantine_with_a_column_more_and_in_another_order_gets_each_value_in_its_column() -> None:

@@ -147,8 +147,9 @@ def test_a_key_that_was_erased_in_one_table_is_not_erased_in_another_of_nearly_i
 
 def test_a_table_that_a_later_erasure_knows_by_more_names_keeps_its_erased_keys():
     earlier, later = KeyOf(("SHOP_PEOPLE",), (ID,)), KeyOf(("SHOP.PEOPLE", "SHOP_PEOPLE"), (ID,))
-    keys = keys_of((earlier, "7"), (later, "8"))
-    for object_ in ("SHOP_PEOPLE", "SHOP.PEOPLE"):
+    last = KeyOf(("SHOP.PEOPLE", "PEOPLE"), (ID,))
+    keys = keys_of((earlier, "7"), (later, "8"), of=(earlier, later, last))
+    for object_ in ("SHOP_PEOPLE", "SHOP.PEOPLE", "PEOPLE"):
         assert [keys.has(object_, record({"id": id_})) for id_ in (7, 8, 9)] == [True, True, False]
 
 
@@ -262,7 +263,7 @@ def test_a_key_keeps_the_ends_of_lines_that_stand_in_it(tmp_path: Path):
         ('id\n"secret-9"x\n', "line 2 is no line of CSV"),
         ("id\n1\nsecret-9\n", "line 3 has no number in the column id"),
         ("id\n0x10\n", "line 2 has no number in the column id"),
-        ("id\n7.28052E+15\n", "line 2 has no number in the column id"),
+        ("id\n1\n7.28052E+15\n", "line 3 has a number with an exponent in the column id: write all its digits"),
     ],
 )
 def test_what_is_wrong_with_the_file_is_said_without_a_value(tmp_path: Path, text: str, said: str):

@@ -398,9 +398,10 @@ class World(Tables):
         return max(self.copies[str(copy)][0], default=0)
 
     def finish_copy(
-        self, copy: TableName, batch: int, last_batch: str, deletes_batch: int, quarantine: TableName
+        self, copy: TableName, batch: int, last_batch: str, deletes_batch: int, quarantine: TableName, purged: int
     ) -> None:
         assert str(quarantine) == str(copy).replace("__snapshot", "__quarantine")
+        assert 0 < purged <= batch
         self._writes(lambda: self.copies.update({str(copy): (self.copies[str(copy)][0], batch)}))
 
     def write_purge(self, ledger: TableName, staging: str, marks: Any, id_: str) -> None:
@@ -786,21 +787,25 @@ def test_a_copy_counts_only_with_the_declarations_of_the_base_table(tables: Any)
 def test_a_copy_on_iceberg_notes_its_snapshot_since_a_rollback_leaves_the_properties(tables: Any):
     opened, asked = tables(shop__of__orders__snapshot={})
     for asked.snapshot in ("", "42 3"):
-        opened.finish_copy(COPY, 7, "9 41", 0, QUARANTINE)
+        opened.finish_copy(COPY, 7, "9 41", 0, QUARANTINE, 6)
     counted, plain, _, noted = asked.said
-    assert counted == "SELECT count(*) AS records FROM `shop`.`orders__quarantine` WHERE _change_batch <= 7"
+    assert counted == "SELECT count(*) AS records FROM `shop`.`orders__quarantine` WHERE _change_batch <= 6"
     assert plain == (
         "ALTER TABLE `shop`.`orders__snapshot` SET TBLPROPERTIES "
         "('reconcile.base_snapshot' = '7', 'reconcile.copied_from' = '9 41', 'reconcile.deletes_batch' = '0', "
-        "'reconcile.quarantined' = '5')"
+        "'reconcile.quarantined' = '6 5')"
     )
     assert noted == plain[:-1] + ", 'reconcile.declared_in' = '42 3')"
 
 
-@pytest.mark.parametrize(("said", "left"), [("4", "3"), ("2", "2"), ("0", None), (None, None)])
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [("7 5", "7 3"), ("7 4", "7 3"), ("7 3", None), ("7 6", None), ("7 0", None), (None, None)],
+    ids=["all there", "noted and not yet gone", "noted before", "restored", "none", "an earlier version"],
+)
 def test_a_copy_expects_no_quarantined_record_that_is_erased(tables: Any, said: str | None, left: str | None):
     """Of three that go, two are of purged batches; five are there up to that batch."""
-    copy = {"reconcile.base_snapshot": "7"} | ({"reconcile.quarantined": said} if said else {})
+    copy = {"reconcile.quarantined": said} if said else {}
     opened, asked = tables(shop__of__orders__snapshot=copy)
     opened.note_erased(COPY, QUARANTINE, [3, 7, 8, None])
     changed = f"ALTER TABLE `shop`.`orders__snapshot` SET TBLPROPERTIES ('reconcile.quarantined' = '{left}')"

@@ -26,6 +26,7 @@ from reconcile_jobs.erased_keys import (
     key_of_values,
     name_of,
     property_of,
+    read_property,
 )
 from reconcile_jobs.erasure.keys_file import KeysFile, keys_of_file
 from reconcile_jobs.erasure.models import Base, NotReached, has_key, key_columns, models_of
@@ -129,7 +130,7 @@ class Erasure:
         readers, not_reached = models_of(self._chosen, self._tables.tables.readers())
         models, columns = self._models(readers, not_reached)
         keys = keys_of_file(self._file, columns)
-        of = KeyOf(tuple(sorted(self._chosen.objects)), columns)
+        of = self._as_known(KeyOf(tuple(sorted(self._chosen.objects)), columns))
         self._refuse_sources(of)
         self._refuse_other_fields(of)
         erased = ErasedKeys(self._secret(), (of,))
@@ -163,6 +164,14 @@ class Erasure:
             self._tables.keep({_BEGUN: ""})
             self._refuse_what_came_back(of, models, keys)
         return result
+
+    def _as_known(self, of: KeyOf) -> KeyOf:
+        """Return it by the name that the register has of it, unless other tables have the same name there."""
+        text = self._tables.tables.properties().get(_ERASED)
+        known = read_property(str(self._staging), text)[1] if text else ()
+        others = {one.name for one in known if one.objects != of.objects}
+        same = (one for one in known if (one.objects, one.columns) == (of.objects, of.columns))
+        return next((one for one in same if one.name not in others), of)
 
     def _staged(self, of: KeyOf, keys: Sequence[Key]) -> Staged:
         return self._tables.staged(of.objects, of.columns, keys, self._with_unreadable)

@@ -15,7 +15,6 @@ from reconcile_jobs.process.secret_files import read_secret_file
 
 __all__ = ["KeysFile", "keys_of_file", "read_keys_file"]
 
-# Not 7.28052E+15, as spreadsheets write a long number: its last digits are gone.
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
@@ -62,10 +61,15 @@ def keys_of_file(file: KeysFile, columns: Sequence[KeyColumn]) -> tuple[Key, ...
         key = []
         for column, place in zip(columns, places, strict=True):
             text = column.text(row[place])
-            if text is None or (column.is_number and not _NUMBER.fullmatch(row[place].strip())):
+            if text is None or (column.is_number and not _NUMBER.fullmatch(text)):
                 raise UsageError(
                     f"--keys {file.path}: line {line} has no number in the column {column.name}, which the models "
                     "declare as one: correct it."
+                )
+            if column.is_number and "E" in row[place].upper():
+                raise UsageError(
+                    f"--keys {file.path}: line {line} has a number with an exponent in the column {column.name}: write "
+                    "all its digits, since a program that shortens numbers may have left some out."
                 )
             key.append(text)
         keys[tuple(key)] = None

@@ -169,7 +169,8 @@ class Purge:
                 "again."
             )
         quarantine = beside(named(reader.relation), "quarantine")
-        self._tables.finish_copy(copy, plan.batch, account.last_batch, account.deletes_batch, quarantine)
+        purged = max((of.last for name, of in plan.objects.items() if name in reader.objects), default=0)
+        self._tables.finish_copy(copy, plan.batch, account.last_batch, account.deletes_batch, quarantine, purged)
         if self._tables.has_keyless_deletes(base):
             limits = (
                 "The model can be rebuilt only as long as its base table exists, and no earlier moment (as_of) can be "

@@ -39,7 +39,7 @@ _BASE_SNAPSHOT = "reconcile.base_snapshot"
 # The same: the batch up to which the table of deletes without a key had them then.
 _DELETES_BATCH = "reconcile.deletes_batch"
 _COPIED_FROM = "reconcile.copied_from"
-# The same: how many records up to the batch of the copy the quarantine of the model had then.
+# The same, `<batch> <records>`: how many records the quarantine of the model had up to the last purged batch.
 _QUARANTINED = "reconcile.quarantined"
 
 # A property of a base table and of its copy: the declarations with which the rows were made, as digests.
@@ -421,17 +421,17 @@ class Tables:
         return self._largest_batch(copy, 0)
 
     def finish_copy(
-        self, copy: TableName, batch: int, last_batch: str, deletes_batch: int, quarantine: TableName
+        self, copy: TableName, batch: int, last_batch: str, deletes_batch: int, quarantine: TableName, purged: int
     ) -> None:
         """Let a copy say that everything up to a batch had been applied to it, and on Iceberg in which snapshot.
 
         `last_batch`: see `plan.Account`. The copy has records up to it. `deletes_batch`: the same; the ledger may be
         restored together with the table of these deletes, or with the quarantine, and then only the copy says what they
-        lack.
+        lack. `purged`: the last batch of the records that are to be purged of the model's objects.
         """
         properties = {
             _BASE_SNAPSHOT: str(batch), _COPIED_FROM: last_batch, _DELETES_BATCH: str(deletes_batch),
-            _QUARANTINED: str(self._quarantined_up_to(quarantine, batch)),
+            _QUARANTINED: f"{purged} {self._quarantined_up_to(quarantine, purged)}",
         }  # fmt: skip
         if snapshot := format_of(self._spark, copy.catalog).present_snapshot(self._spark, copy.sql):
             properties[DECLARED_IN] = snapshot
@@ -442,11 +442,13 @@ class Tables:
         if not self.has(copy):
             return
         said = format_of(self._spark, copy.catalog).properties(self._spark, copy.sql)
-        upto, known = int(said.get(_BASE_SNAPSHOT) or 0), int(said.get(_QUARANTINED) or 0)
+        upto, known = map(int, (said.get(_QUARANTINED) or "0 0").split(" "))
         gone = sum(1 for batch in batches if batch is not None and batch <= upto)
-        if known and gone:
-            left = min(known, self._quarantined_up_to(quarantine, upto) - gone)
-            self._execute(f"ALTER TABLE {copy.sql} SET TBLPROPERTIES ({property_pairs({_QUARANTINED: str(left)})})")
+        left = self._quarantined_up_to(quarantine, upto) - gone if known and gone else known
+        # Fewer than it expects: the quarantine was restored, and a rebuild has to say so.
+        if left < known <= left + gone:
+            of = property_pairs({_QUARANTINED: f"{upto} {left}"})
+            self._execute(f"ALTER TABLE {copy.sql} SET TBLPROPERTIES ({of})")
 
     def _quarantined_up_to(self, quarantine: TableName, batch: int) -> int:
         counted = f"SELECT count(*) AS records FROM {quarantine.sql} WHERE _change_batch <= {batch}"
