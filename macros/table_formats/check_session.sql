@@ -84,6 +84,8 @@
       'spark.sql.timestampType': ['timestamp_ntz', meaning], 'spark.sql.legacy.timeParserPolicy': ['legacy', meaning],
       'legacy_time_parser_policy': ['legacy', meaning],
       'spark.sql.parquet.outputTimestampType': ['timestamp_millis', 'which cuts the microseconds of timestamps'],
+      'spark.sql.parquet.datetimeRebaseModeInWrite': ['legacy', 'which changes days of October 1582'],
+      'spark.sql.parquet.int96RebaseModeInWrite': ['legacy', 'which changes days of October 1582'],
       'spark.sql.files.ignoreMissingFiles': ['true', 'which leaves out the rows of files that are missing'],
       'spark.sql.files.ignoreCorruptFiles': ['true', 'which leaves out the rows of files that cannot be read'],
       'spark.wap.id': [none, 'with which Iceberg writes rows that nobody reads until they are published'],

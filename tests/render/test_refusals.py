@@ -1960,6 +1960,8 @@ OTHER_SQL = {
     "spark.sql.timestampType": ("TIMESTAMP_NTZ", MEANING),
     "spark.sql.legacy.timeParserPolicy": ("LEGACY", MEANING),
     "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MILLIS", "which cuts the microseconds of timestamps"),
+    "spark.sql.parquet.datetimeRebaseModeInWrite": ("LEGACY", "which changes days of October 1582"),
+    "spark.sql.parquet.int96RebaseModeInWrite": ("LEGACY", "which changes days of October 1582"),
     "spark.sql.files.ignoreMissingFiles": ("true", "which leaves out the rows of files that are missing"),
     "spark.sql.files.ignoreCorruptFiles": ("true", "which leaves out the rows of files that cannot be read"),
     "spark.wap.id": ("audit", "with which Iceberg writes rows that nobody reads until they are published"),
