@@ -99,8 +99,8 @@ def ship_by_value() -> None:
 # A cluster's defaults may skip files that are gone or cannot be read; their rows would be missing in silence.
 SKIP_NO_FILE = {"spark.sql.files.ignoreCorruptFiles": "false", "spark.sql.files.ignoreMissingFiles": "false"}
 
-# With milliseconds, Delta's tables would lose what is behind them in silence, and with the calendar of before 1582 the days
-# that it does not have.
+# With milliseconds, Delta's tables would lose what is behind them in silence, and with the calendar of before 1582 the
+# days that it does not have.
 _ALIKE = {
     **SKIP_NO_FILE,
     "spark.sql.caseSensitive": "false",
