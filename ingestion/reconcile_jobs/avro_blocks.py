@@ -25,6 +25,9 @@ _CHUNK = 2**20
 # Writers compress a block as one stream. At the end of each, Python's decompressors copy the rest of the block.
 _STREAMS = 100
 
+# What xz may take of memory: its largest preset has a dictionary of 64 MiB, and a header may ask for one of 4 GiB.
+_XZ = 256 * 2**20
+
 # The mark that ends each block.
 _MARK = 16
 
@@ -169,7 +172,7 @@ def _decompressor(codec: str) -> Callable[[], Any] | None:
     if codec == "bzip2":
         return bz2.BZ2Decompressor
     if codec == "xz":
-        return lzma.LZMADecompressor
+        return lambda: lzma.LZMADecompressor(memlimit=_XZ)
     if codec == "zstandard" and (zstd := _zstd()):
         decompressor: Callable[[], Any] = zstd.ZstdDecompressor
         return decompressor

@@ -137,3 +137,36 @@ def varint(number):
         yield number & 127 | 128
         number >>= 7
     yield number
+
+
+@pytest.mark.parametrize("size", [2**26, 2**31], ids=["of the largest preset", "that nobody needs"])
+def test_a_dictionary_of_xz_is_not_as_large_as_a_header_asks_for(size: int):
+    """A lack of memory would be no damage, and such a file never be passed by --skip-corrupt-files."""
+    schema = record("r", v="string")
+    content = avro_file(schema, {"v": "abc"}, codec="null")
+    ((_, length),) = blocks_of(content)
+    packed = lzma.compress(content[-16 - length : -16], filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 2**16}])
+    # The size of the dictionary is one byte of the header, of which a checksum stands at its end.
+    header = bytearray(packed[12:24])
+    place = header.index(bytes([0x21, 0x01])) + 2
+    header[place] = {2**26: 28, 2**31: 38}[size]
+    header[8:12] = zlib.crc32(bytes(header[:8])).to_bytes(4, "little")
+    packed = packed[:12] + bytes(header) + packed[24:]
+    with_codec = avro_file(schema, {"v": "abc"}, codec="xz")
+    ((begins, _),) = blocks_of(with_codec)
+    block = bytes([2]) + _zigzag(len(packed)) + packed + with_codec[-16:]
+    content = with_codec[:begins] + block
+    if size == 2**26:
+        assert list(json_records(content)) == ['{"v":"abc"}']
+    else:
+        with pytest.raises(AvroError, match="no whole Avro file: LZMAError: Memory usage limit exceeded"):
+            list(json_records(content))
+
+
+def _zigzag(number: int) -> bytes:
+    number, found = number << 1, b""
+    while True:
+        number, low = number >> 7, number & 127
+        if not number:
+            return found + bytes([low])
+        found += bytes([low | 128])
