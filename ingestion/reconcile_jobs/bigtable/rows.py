@@ -49,6 +49,7 @@ class RowDecoder:
     """Puts rows together from the chunks of ReadRows."""
 
     def __init__(self) -> None:
+        self._is_reset = False  # the server begins the row anew
         self._begin()
 
     def _begin(self) -> None:
@@ -62,12 +63,13 @@ class RowDecoder:
     @property
     def is_between_rows(self) -> bool:
         """Whether no row is unfinished."""
-        return not self._key
+        return not self._key and not self._is_reset
 
     def add(self, chunk: Any) -> Row | None:
         """Take a CellChunk, and return the row if that makes it whole. Raises TornRow."""
         if chunk.reset_row:
             self._begin()
+            self._is_reset = True
             return None
         if chunk.row_key and chunk.row_key != self._key:
             if self._key:
@@ -94,7 +96,7 @@ class RowDecoder:
             return None
         if self._value is not None:
             raise TornRow("a row that ends within a value")
-        whole = Row(self._key, self._cells)
+        whole, self._is_reset = Row(self._key, self._cells), False
         self._begin()
         return whole
 

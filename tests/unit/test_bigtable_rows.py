@@ -1,0 +1,46 @@
+"""Rows of a Bigtable table from the chunks of ReadRows: each is whole, or is read again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.cloud.bigtable_v2 import types
+from reconcile_jobs.bigtable.rows import Cell, Row, RowDecoder, TornRow
+
+CHUNK: Any = types.ReadRowsResponse.CellChunk.pb()
+
+
+def cell(value: bytes, **said: Any) -> Any:
+    chunk = CHUNK(row_key=b"k", timestamp_micros=7, value=value, **said)
+    chunk.family_name.value, chunk.qualifier.value = "f", b"q"
+    return chunk
+
+
+def test_a_row_that_the_server_begins_anew_is_what_comes_then():
+    decoder = RowDecoder()
+    assert decoder.add(cell(b"torn")) is None
+    assert not decoder.is_between_rows
+    assert decoder.add(CHUNK(reset_row=True)) is None
+    assert not decoder.is_between_rows, "an end here would leave the row out"
+    assert decoder.add(cell(b"whole", commit_row=True)) == Row(b"k", [Cell("f", b"q", 7, b"whole")])
+    assert decoder.is_between_rows
+
+
+def test_a_value_in_pieces_is_put_together_and_a_row_may_not_end_within_it():
+    decoder = RowDecoder()
+    assert decoder.add(cell(b"ab", value_size=4)) is None
+    assert decoder.add(CHUNK(value=b"cd", commit_row=True)) == Row(b"k", [Cell("f", b"q", 7, b"abcd")])
+    with pytest.raises(TornRow, match="ends within a value"):
+        RowDecoder().add(cell(b"ab", value_size=4, commit_row=True))
+
+
+def test_chunks_of_no_row_or_of_no_column_are_torn():
+    with pytest.raises(TornRow, match="a cell without a row"):
+        RowDecoder().add(CHUNK(value=b"x"))
+    with pytest.raises(TornRow, match="a cell without a column"):
+        RowDecoder().add(CHUNK(row_key=b"k", value=b"x"))
+    decoder = RowDecoder()
+    decoder.add(cell(b"x"))
+    with pytest.raises(TornRow, match="begins within another"):
+        decoder.add(CHUNK(row_key=b"l", value=b"x"))
