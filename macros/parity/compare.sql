@@ -47,7 +47,7 @@
   {%- set is_snapshot = reconcile.table_properties(comparison.compare_to).get('reconcile.snapshot') -%}
   {%- set compared_to = comparison.compare_to -%}
   {{ return({
-      'model': reconcile.table_version(base, comparison.form.file_format) if has_base else none,
+      'model': reconcile.table_version(base, reconcile.file_format_of_catalog(reconcile.catalog_of(base))) if has_base else none,
       'source': reconcile.table_version(
           compared_to, reconcile.file_format_of_catalog(reconcile.catalog_of(compared_to))) if is_snapshot else none}) }}
 {%- endmacro %}

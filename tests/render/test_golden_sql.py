@@ -141,6 +141,7 @@ COMPARED: dict[str, tuple[Shape, dict[str, str], dict[str, Any]]] = {
     "of_several_sources": (SEVERAL, BINLOG, {"as_of": "now"}),
     "of_several_sources_at_a_time": (SEVERAL, {}, {"as_of": {"commit_time": TAKEN_AT}}),
     "iceberg_at_a_position": (of(MYSQL, file_format="iceberg"), BINLOG, {}),
+    "iceberg_with_a_table_that_is_no_snapshot": (of(MYSQL, file_format="iceberg"), {}, {}),
 }
 
 
