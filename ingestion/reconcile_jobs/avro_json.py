@@ -217,25 +217,23 @@ class _Compiler:
         if kind == "map":
             return _Compiled(_map(self.compile(schema["values"]).read, self._written), False)
         if (logical := _logical(schema)) is not None:
-            return _Compiled(self._bounded(_labelled(kind, logical), schema), False)
+            return _Compiled(self._bounded(_labelled(kind, logical), _zeros(schema)), False)
         return self.compile(kind)
 
-    def _bounded(self, read: Read, schema: dict[str, Any]) -> Read:
-        zeros = schema.get("scale", 0) if schema.get("logicalType") == "decimal" else 0
-        return _counted(read, zeros, self._written) if zeros > _ELEMENT else read
+    def _bounded(self, read: Read, longest: int) -> Read:
+        return _counted(read, longest, self._written) if longest > _ELEMENT else read
 
     def _of_named(self, schema: dict[str, Any], kind: str) -> _Compiled:
         if kind == "enum":
             symbols = [_quoted(symbol) for symbol in schema["symbols"]]
-            longest = max(map(len, symbols), default=0)
-            return _Compiled(
-                _counted(_enum(symbols), longest, self._written) if longest > _ELEMENT else _enum(symbols), False
-            )
+            return _Compiled(self._bounded(_enum(symbols), max(map(len, symbols), default=0)), False)
         if kind == "fixed":
             size = schema["size"]
             if type(size) is not int or size < 0:
                 raise AvroError("no Avro file: its schema has a fixed whose size is no number of bytes")
-            return _Compiled(self._bounded(_fixed(size, _logical(schema) or _base64), schema), size == 0)
+            logical = _logical(schema)
+            read = _fixed(size, logical or _base64)
+            return _Compiled(self._bounded(read, _zeros(schema)) if logical else read, size == 0)
         cell: list[Read] = []
         # Its fields may hold it.
         self._named[id(schema)] = _Compiled(lambda data, place: cell[0](data, place), False)
@@ -477,6 +475,11 @@ def _logical(schema: dict[str, Any]) -> Render | None:
     if kind == "long" and logical in _TIMESTAMPS:
         return _timestamp(*_TIMESTAMPS[logical])
     return None
+
+
+def _zeros(schema: dict[str, Any]) -> int:
+    # Of a logical type that is read as one.
+    return schema.get("scale", 0) if schema["logicalType"] == "decimal" else 0
 
 
 # Digits after the second.

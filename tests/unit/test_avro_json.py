@@ -161,6 +161,13 @@ def test_bytes_and_fixed_are_base64():
     assert field({"type": "fixed", "name": "f", "size": 2}, b"\x00\xff") == ['"AP8="']
 
 
+@pytest.mark.parametrize("scale", ["2", None, -1, 100.0])
+def test_a_decimal_whose_scale_is_no_number_is_read_as_the_type_beneath(scale: Any):
+    plain = {"type": "fixed", "name": "f", "size": 2}
+    decimal = {**plain, "logicalType": "decimal", "precision": 4, "scale": scale}
+    assert labelled(plain, decimal, b"ab") == field(plain, b"ab")
+
+
 def test_a_logical_type_that_is_unknown_is_read_as_the_type_beneath():
     assert labelled("long", {"type": "long", "logicalType": "interval"}, 5) == ["5"]
     assert labelled("int", {"type": "int", "logicalType": "timestamp-micros"}, 5) == ["5"]
