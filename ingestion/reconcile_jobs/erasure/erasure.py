@@ -223,10 +223,9 @@ class Erasure:
         quarantines = []
         for earlier in self._tables.earlier_moments(model):
             of_earlier = self._tables.base(earlier)
-            # Another project may have a model of this name.
-            if of_earlier is not None and not of_earlier.may_be_of(said):
-                continue
             if of_earlier is not None:
+                if not of_earlier.may_be_of(said):  # another project may have a model of this name
+                    continue
                 copies.append((earlier, of_earlier))
             of_moment = beside(TableName((*earlier.parts[:-1], model.parts[-1])), "quarantine")
             if self._tables.has(of_moment):
