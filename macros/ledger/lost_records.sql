@@ -41,3 +41,14 @@ where records < delivered
 order by first_batch
 limit 1
 {%- endmacro %}
+
+{#- The range that `lost_records` finds, {first, last, said}; none if staging has all records. `said`: the beginning of a
+    sentence, which says how many of its records are left. -#}
+{%- macro lost_range(relations, inputs, sql, first=1) -%}
+  {%- set lost = run_query(reconcile.lost_records(relations, inputs, sql, first)) -%}
+  {%- if not lost | length -%}{{ return(none) }}{%- endif -%}
+  {%- set of_range, last, delivered, staged = lost[0].values() -%}
+  {{ return({
+      'first': of_range, 'last': last,
+      'said': (reconcile.ledger_name(inputs.relations[0]) if inputs.objects else 'its SELECT') ~ ' has ' ~ staged | int ~ ' of the ' ~ delivered | int ~ ' records that were delivered'}) }}
+{%- endmacro %}

@@ -40,10 +40,9 @@
   {%- if applied.base_batch and not applied.ledger_batch -%}
     {%- do complaints.append(beginning ~ ', but the ledger has nothing of this table, so nothing shows whether staging still has them; leave the column out (`' ~ reconcile._rebuild_command() ~ '` builds the table from what staging has)') -%}
   {%- endif -%}
-  {%- set lost = run_query(reconcile.lost_records(relations, inputs, sql)) if not purged else [] -%}
-  {%- if lost | length -%}
-    {%- set first, last, delivered, staged = lost[0].values() -%}
-    {%- do complaints.append(beginning ~ ', but ' ~ (reconcile.ledger_name(inputs.relations[0]) if inputs.objects else 'its SELECT') ~ ' has ' ~ staged | int ~ ' of the ' ~ delivered | int ~ ' records that were delivered in batches ' ~ first ~ ' to ' ~ last
+  {%- set lost = reconcile.lost_range(relations, inputs, sql) if not purged else none -%}
+  {%- if lost -%}
+    {%- do complaints.append(beginning ~ ', but ' ~ lost.said ~ ' in batches ' ~ lost.first ~ ' to ' ~ lost.last
           ~ ', and rows would be lost; restore the records, or leave the column out (`' ~ reconcile._rebuild_command() ~ '` builds the table from what is left)') -%}
   {%- endif -%}
   {%- do reconcile.raise_complaints(complaints) -%}

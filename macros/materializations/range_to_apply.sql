@@ -263,23 +263,18 @@
 
 {#- A rebuild takes what staging has left, and its account begins anew: from then on nothing shows what is missing. -#}
 {%- macro _log_lost_records(relations, inputs, first) -%}
-  {%- set lost = run_query(reconcile.lost_records(relations, inputs, sql, first)) -%}
-  {%- if lost | length -%}
-    {%- set of_range, last, delivered, staged = lost[0].values() -%}
-    {%- do log(model.name ~ ': ' ~ (reconcile.ledger_name(inputs.relations[0]) if inputs.objects else 'its SELECT') ~ ' has ' ~ staged | int ~ ' of the ' ~ delivered | int
-          ~ ' records that were delivered in batches ' ~ of_range ~ ' to ' ~ last ~ ', and the table is built from what is left', info=true) -%}
-  {%- endif -%}
+  {%- set lost = reconcile.lost_range(relations, inputs, sql, first) -%}
+  {%- do log(model.name ~ ': ' ~ lost.said ~ ' in batches ' ~ lost.first ~ ' to ' ~ lost.last ~ ', and the table is built from what is left', info=true) if lost -%}
 {%- endmacro %}
 
 {#- A table was restored, and its batches are applied again. Without a record that staging lacks by now, the rows would be
     right for what is left, and wrong for the source. -#}
 {%- macro _refuse_lost_records(relations, restored, inputs, first) -%}
-  {%- set lost = run_query(reconcile.lost_records(relations, inputs, sql, first)) -%}
-  {%- if lost | length -%}
-    {%- set of_range, last, delivered, staged = lost[0].values() -%}
+  {%- set lost = reconcile.lost_range(relations, inputs, sql, first) -%}
+  {%- if lost -%}
     {%- do reconcile.raise_complaints([
-          reconcile.ledger_name(restored) ~ ' was restored, and batches ' ~ of_range ~ ' to ' ~ last ~ ' are to be applied again, but ' ~ (reconcile.ledger_name(inputs.relations[0]) if inputs.objects else 'its SELECT')
-          ~ ' has ' ~ staged | int ~ ' of the ' ~ delivered | int ~ ' records that were delivered in them; restore the records, or a newer version of that table, or build the table from what is left with `' ~ reconcile._rebuild_command() ~ '`']) -%}
+          reconcile.ledger_name(restored) ~ ' was restored, and batches ' ~ lost.first ~ ' to ' ~ lost.last ~ ' are to be applied again, but ' ~ lost.said
+          ~ ' in them; restore the records, or a newer version of that table, or build the table from what is left with `' ~ reconcile._rebuild_command() ~ '`']) -%}
   {%- endif -%}
 {%- endmacro %}
 

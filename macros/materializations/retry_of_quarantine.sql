@@ -160,10 +160,9 @@ alter table {{ reconcile.qualified(relation) }} set {{ reconcile.properties_clau
     {%- do complaints.append(beginning ~ ' but the records of ' ~ object ~ ' up to batch ' ~ batch ~ ' were purged from ' ~ reconcile.ledger_name(inputs.relations[0])
           ~ '; rebuild with `' ~ reconcile._rebuild_command() ~ '`, which begins with a base snapshot, or declare the model as before') -%}
   {%- endfor -%}
-  {%- set lost = run_query(reconcile.lost_records(relations, inputs, sql, purged.values() | max | default(0, true) + 1)) -%}
-  {%- if lost | length -%}
-    {%- set of_range, last, delivered, staged = lost[0].values() -%}
-    {%- do complaints.append(beginning ~ ' but ' ~ (reconcile.ledger_name(inputs.relations[0]) if inputs.objects else 'its SELECT') ~ ' has ' ~ staged | int ~ ' of the ' ~ delivered | int ~ ' records that were delivered in batches ' ~ of_range ~ ' to ' ~ last
+  {%- set lost = reconcile.lost_range(relations, inputs, sql, purged.values() | max | default(0, true) + 1) -%}
+  {%- if lost -%}
+    {%- do complaints.append(beginning ~ ' but ' ~ lost.said ~ ' in batches ' ~ lost.first ~ ' to ' ~ lost.last
           ~ '; restore the records, or build the table from what is left with `' ~ reconcile._rebuild_command() ~ '`') -%}
   {%- elif retry.whole and applied.base_batch and not applied.ledger_batch -%}
     {%- do complaints.append(beginning ~ ' but the ledger has nothing of ' ~ reconcile.ledger_name(relations.base) ~ ', so nothing shows whether staging still has them; build the table from what staging has with `' ~ reconcile._rebuild_command() ~ '`') -%}
