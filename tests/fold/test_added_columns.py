@@ -166,7 +166,7 @@ BUGS = [
         {"if column.zero_date else '')": "if column.zero_date else '') ~ (', added' if column.added else '')"},
         "built with other columns"),
     Bug("rows go with the records that staging lost", "macros/materializations/added_columns.sql",
-        {" if not purged else [] -%}": " if false else [] -%}"},
+        {" if not purged else none -%}": " if false else none -%}"},
         "rows went with the records"),
     Bug("records that are all there count as lost", "macros/ledger/lost_records.sql",
         {"where records < delivered": "where records <= delivered"},
