@@ -6,7 +6,8 @@
     contains is superseded, whatever its key: it becomes a delete below everything else, with a dash for the first digit
     of its sequence. All other changes, and the rows of the snapshot, begin with the generation of the snapshot. The
     rows stand where a backfill row would stand that was read at the moment of the snapshot: below all changes of their
-    generation, above all that is older.
+    generation, above all that is older. In Spanner's order such a place is above all commits up to that moment, and
+    below all others: there is no generation, and other changes keep their sequence.
 
     A history keeps what a snapshot contains, so there all snapshots count: each change has the generation of the last
     snapshot that does not contain it, and comes before the rows of the next one. `_change_snapshot` is about the newest.
@@ -21,6 +22,7 @@
 {%- macro records_beside_snapshot(changes, snapshot, relation, columns, names) -%}
 {%- set declared = reconcile.identifiers(columns) -%}
 {%- set generation = reconcile.generation_of_snapshot(snapshot) -%}
+{%- set is_in_order = reconcile.is_in_order_of_log(snapshot) -%}
 {%- set snapshots = reconcile.snapshots_in_order(snapshot) -%}
 {%- set tells_transactions = snapshot.position_kind == 'pg_snapshot' -%}
 {%- set complaint = 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change' -%}
@@ -38,8 +40,9 @@
 {%- set replaced = {
       '_change_type': '_change_type' if is_history else "if(_change_snapshot = 'before', 'delete', _change_type)",
       '_change_sequence': 'concat(case ' ~ generations | join(' ') ~ ' else left(_change_sequence, 4) end, substring(_change_sequence, 5))' if is_history
-          else "if(_change_snapshot = 'before', concat('-', substring(_change_sequence, 2)), concat('" ~ generation ~ "', substring(_change_sequence, 5)))",
-      '_change_error': "nullif(concat_ws('; ', _change_error, " ~ ("if(_change_error is null and " ~ reconcile.is_in_log() ~ " and try_cast(_change_transaction as bigint) is null, " ~ reconcile.literal(complaint) ~ ", null), " if tells_transactions) ~ "if(_change_error is null and " ~ ('(' ~ late | join(' or ') ~ ')' if late | length > 1 else late[0]) ~ ", " ~ reconcile.literal(complaint_of_late) ~ ", null)), '')"} -%}
+          else "if(_change_snapshot = 'before', concat('-', substring(_change_sequence, 2)), " ~ ("_change_sequence" if is_in_order else "concat('" ~ generation ~ "', substring(_change_sequence, 5))") ~ ")",
+      '_change_error': '_change_error' if is_in_order
+          else "nullif(concat_ws('; ', _change_error, " ~ ("if(_change_error is null and " ~ reconcile.is_in_log() ~ " and try_cast(_change_transaction as bigint) is null, " ~ reconcile.literal(complaint) ~ ", null), " if tells_transactions) ~ "if(_change_error is null and " ~ ('(' ~ late | join(' or ') ~ ')' if late | length > 1 else late[0]) ~ ", " ~ reconcile.literal(complaint_of_late) ~ ", null)), '')"} -%}
 select
     {%- for name in declared + names %}
     {{ replaced[name] ~ (' as ' ~ name if replaced[name] != name) if name in replaced else name }},
@@ -137,7 +140,11 @@ from (
 
 {#- The first sections of the sequence of a snapshot's rows, and of a delete of a row that it lacks: SQL for `concat`. -#}
 {%- macro place_of_snapshot(snapshot) -%}
+{%- if reconcile.is_in_order_of_log(snapshot) -%}
+'{{ reconcile.hex_of_moment(snapshot.position) }}/1'
+{%- else -%}
 '{{ reconcile.generation_of_snapshot(snapshot) }}/0/', {{ reconcile.hex_of_time(reconcile.moment_of_snapshot(snapshot)) }}
+{%- endif -%}
 {%- endmacro %}
 
 {#- What a record of a batch has, as SQL. `values`: SQL by batch. -#}

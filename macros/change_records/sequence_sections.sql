@@ -31,6 +31,14 @@ if(unix_millis({{ timestamp }}) >= 0, lpad(hex(unix_millis({{ timestamp }})), 16
 if(unix_seconds({{ timestamp }}) between 0 and 9223372035, lpad(hex(unix_seconds({{ timestamp }}) * 1000000000 + bigint(rpad(regexp_extract({{ text }}, '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null)
 {%- endmacro %}
 
+{#- As `hex_of_nanoseconds`, of a moment that a job wrote as text in UTC, `2026-11-21T11:33:12.123456789Z`: the digits
+    themselves, without quotes. -#}
+{%- macro hex_of_moment(text) -%}
+{%- set datetime = modules.datetime.datetime -%}
+{%- set seconds = (datetime.strptime(text[:19], '%Y-%m-%dT%H:%M:%S') - datetime(1970, 1, 1)).total_seconds() | int -%}
+{{ '%016X' % (seconds * 1000000000 + ((text[20:] | replace('Z', '')) ~ '000000000')[:9] | int) }}
+{%- endmacro %}
+
 {#- Digits of a number that is compared as text, decimal or hex, as Spanner's record_sequence. -#}
 {%- macro hex_of_digits(text) -%}
 if({{ text }} rlike '^[0-9a-fA-F]{1,16}$', lpad(upper({{ text }}), 16, '0'), null)

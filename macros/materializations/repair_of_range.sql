@@ -3,7 +3,8 @@
     changes that the snapshot does not contain: they were committed after the snapshot was taken, and so appended after
     it; or changes of which its position does not show whether it contains them, see `position_of_staged`. The clocks of
     the source and of the appending job may differ by an hour. Of the batches from `first` on that were applied before,
-    these changes are read again, since the snapshot gives them another place in the order. `snapshot`: the newest one,
+    these changes are read again, since the snapshot gives them another place in the order; of Spanner it gives none, see
+    `records_beside_snapshot`. `snapshot`: the newest one,
     none if there is none. `kind`: that of the range. `base_snapshot`: see `purged_staging`. -#}
 {%- macro repair_of_range(inputs, snapshot, first, last, kind, base_snapshot) -%}
   {%- if not snapshot -%}{{ return(none) }}{%- endif -%}
@@ -12,7 +13,7 @@
   {%- if not first <= snapshot.batch <= last -%}{{ return(none) }}{%- endif -%}
   {%- set of_range = reconcile.snapshots_in_order(snapshot) | selectattr('batch', 'ge', first) | list -%}
   {%- for one in of_range -%}{%- do reconcile.refuse_missing_rows_of_snapshot(staging, one) -%}{%- endfor -%}
-  {%- if kind == 'rebuild' or first == 1 -%}{{ return({'snapshot': snapshot, 'oldest': of_range[0], 'first': first}) }}{%- endif -%}
+  {%- if kind == 'rebuild' or first == 1 or reconcile.is_in_order_of_log(snapshot) -%}{{ return({'snapshot': snapshot, 'oldest': of_range[0], 'first': first}) }}{%- endif -%}
   {%- set position = reconcile.position_of_staged(of_range[0]) -%}
   {%- set begun = run_query(
         'select min(batch) from ' ~ reconcile.qualified(staging) ~ ' where appended_at >= ' ~ (position.from or position.taken_at) ~ " - interval '1 hour'")[0][0] | int(first) -%}

@@ -75,7 +75,7 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
     orders the records of the object, as `model_inputs` has it. A kind shows whether a snapshot contains a change: by its
     transaction, or by its place in the log and its time, but for some changes around the position, see `side_of`. -#}
 {%- macro kind_of_snapshots(properties) -%}
-  {{ return('pg_snapshot' if 'snapshots' in properties else {'log_file': 'binlog', 'scn': 'scn', 'lsn': 'lsn'}.get((properties.coordinates or [none])[0])) }}
+  {{ return('pg_snapshot' if 'snapshots' in properties else {'log_file': 'binlog', 'scn': 'scn', 'lsn': 'lsn', 'commit_timestamp': 'read_timestamp'}.get((properties.coordinates or [none])[0])) }}
 {%- endmacro %}
 
 {#- The position of a staged snapshot, as `side_of` takes it. The clock that stamps a backfill row may be fast, and the
@@ -87,7 +87,7 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
     the time is that of the statement, and of Oracle it perhaps is. So a transaction may be open for a day. -#}
 {%- macro position_of_staged(snapshot) -%}
   {%- set taken_at = reconcile.moment_of_snapshot(snapshot) -%}
-  {%- set exact = snapshot.position_kind == 'pg_snapshot' -%}
+  {%- set exact = snapshot.position_kind in ['pg_snapshot', 'read_timestamp'] -%}
   {%- set interval = "interval '" ~ snapshot.uncertainty ~ "'" -%}
   {{ return({
       'kind': snapshot.position_kind, 'value': snapshot.position, 'label': snapshot.position_kind ~ ' ' ~ snapshot.position, 'taken_at': taken_at,
@@ -105,6 +105,21 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
 {{ '%04X' % snapshot.place }}
 {%- endmacro %}
 
+{#- Whether the position of a snapshot is a place in the order of the log itself: then each record keeps its own place. -#}
+{%- macro is_in_order_of_log(snapshot) -%}
+  {{ return(snapshot.position_kind == 'read_timestamp') }}
+{%- endmacro %}
+
+{#- The least sequence of what is not older than a snapshot, as SQL: its rows, and the changes that it does not
+    contain. -#}
+{%- macro floor_of_snapshot(snapshot) -%}
+{%- if reconcile.is_in_order_of_log(snapshot) -%}
+{{ reconcile.place_of_snapshot(snapshot) }}
+{%- else -%}
+'{{ reconcile.generation_of_snapshot(snapshot) }}'
+{%- endif -%}
+{%- endmacro %}
+
 {#- What is wrong with a snapshot that stands beside the log of a model: a list of sentences.
     `form`, `inputs` and `as_of`: those of the model, as `model_settings` has them. `is_earlier`: a newer one was staged
     since, so that only a history counts it. -#}
@@ -115,11 +130,14 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
   {%- set properties = inputs.objects[snapshot.object] -%}
   {%- set kind = reconcile.kind_of_snapshots(properties) -%}
   {%- if not kind -%}
-    {%- do complaints.append(beginning ~ 'only models of datastream_oracle, datastream_mysql, datastream_postgresql and datastream_sqlserver take snapshots beside a log so far; stage snapshots of this source into a staging table of their own') -%}
+    {%- do complaints.append(beginning ~ 'only models of datastream_oracle, datastream_mysql, datastream_postgresql, datastream_sqlserver and spanner_change_stream take snapshots beside a log so far; stage snapshots of this source into a staging table of their own') -%}
   {%- elif snapshot.position_kind != kind -%}
     {%- do complaints.append(beginning ~ 'the position of the snapshot is a ' ~ snapshot.position_kind ~ ', but this model needs a ' ~ kind ~ '; take a snapshot of the database of the log with snapshot.py, and stage it') -%}
   {%- endif -%}
-  {%- if form.partial_records -%}
+  {%- if kind == 'read_timestamp' and form.materialized == 'history' -%}
+    {%- do complaints.append(beginning ~ 'a history of Spanner cannot take snapshots yet; make the model a current_state or a current_view, or read another staging table') -%}
+  {%- endif -%}
+  {%- if form.partial_records and kind != 'read_timestamp' -%}
     {%- do complaints.append(beginning ~ 'a model with partial_records cannot take snapshots yet; say `meta: {partial_records: false}`, or read another staging table') -%}
   {%- endif -%}
   {%- if form.row_ids or form.keyless -%}

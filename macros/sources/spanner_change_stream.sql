@@ -101,6 +101,7 @@ from (
 {{ checked }}
 ) as checked
 {%- endset -%}
+{%- set changes -%}
 select
     {%- for column in columns %}
     {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
@@ -126,6 +127,16 @@ select
 from (
 {{ judged }}
 ) as judged
+{%- endset -%}
+{%- set snapshot = reconcile.snapshot_of_log(relation, [object]) -%}
+{%- if not snapshot -%}
+{{ changes }}
+{%- else -%}
+{{ reconcile.records_beside_snapshot(
+      changes, snapshot, relation, columns,
+      ['_change_type', '_change_sequence', '_change_id', '_change_time', '_change_transaction', '_change_batch', '_change_columns', '_change_error',
+       '_change_fields', '_change_key', '_change_schema', '_change_macro', '_change_record', '_change_origin']) }}
+{%- endif -%}
 {%- endmacro %}
 
 {#- A part of a mod: an object, or the JSON text of one. -#}

@@ -72,6 +72,10 @@ BESIDE_MYSQL = {
     **SNAPSHOT_BESIDE, "position_kind": "binlog", "position": "mysql-bin.999999:156500",
     "columns": {name: said if isinstance(said, str) else said["data_type"] for name, said in ZERO_DATES.items()},
 }  # fmt: skip
+BESIDE_SPANNER = {
+    **SNAPSHOT_BESIDE, "position_kind": "read_timestamp", "position": "2026-11-21T11:33:13.215524001Z",
+    "taken_at": "2026-11-21T11:33:13.215524001Z",
+}  # fmt: skip
 OWN_SELECT = """select 1L as id, 'one' as name, 'insert' as _change_type, '1' as _change_sequence, '1' as _change_id,
     timestamp'2026-01-01' as _change_time, 1L as _change_batch, cast(null as array<string>) as _change_columns,
     cast(null as string) as _change_error"""
@@ -239,6 +243,15 @@ SHAPES = {
     "spanner": Shape(SPANNER, phases=EVERY_PHASE),
     "spanner_fresh": Shape(SPANNER, meta={"fresh": True}),
     "spanner_history": Shape(SPANNER, materialized="history"),
+    "spanner_beside_a_snapshot": Shape(
+        SPANNER, snapshot=BESIDE_SPANNER, phases=("first run", "increment", "replay", "rebuild")
+    ),
+    "spanner_view_beside_a_snapshot": Shape(
+        SPANNER, snapshot=BESIDE_SPANNER, materialized="current_view", phases=("first run",)
+    ),
+    "spanner_whole_rows_beside_a_snapshot": Shape(
+        SPANNER, snapshot=BESIDE_SPANNER, meta={"partial_records": False}, phases=("first run", "increment")
+    ),
     "spanner_view": Shape(SPANNER, materialized="current_view", phases=("first run",)),
     "bigtable": Shape(BIGTABLE, CELLS, CELL_KEY, object="events", phases=TO_A_REBUILD),
     "bigtable_keeps_garbage": Shape(

@@ -28,9 +28,9 @@
                   relations, settings, range, keyless_count, reconcile.deletes_are_unchanged(relations, form.keyless, range))) -%}
     {%- else -%}
       {%- set counts = reconcile.one_row(
-            reconcile.column_counts(relations.changes_cache, relations.fold_cache, range.delivered)
+            reconcile.counts_beside_snapshot(relations, form, settings.snapshot, range) if settings.snapshot
+            else reconcile.column_counts(relations.changes_cache, relations.fold_cache, range.delivered)
             if form.partial_records
-            else reconcile.counts_beside_snapshot(relations, range) if settings.snapshot
             else reconcile.change_counts(relations.changes_cache, relations.fold_cache, range.delivered, form.keyless)) -%}
     {%- endif -%}
     {%- set messages = reconcile.record_messages(relations, settings, range, parsed, counts) -%}

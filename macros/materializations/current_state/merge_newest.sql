@@ -11,10 +11,10 @@ merge into {{ reconcile.qualified(relations.base) }} as base
 using (
     select {{ reconcile.broadcast_hint('record', counts.merged) }}*
     from {{ relations.fold_cache }} as record
-    {%- if form.partial_records %}
-    where cardinality(_change_writers) > 0
-    {%- elif beside_snapshot %}
+    {%- if beside_snapshot %}
     where _change_is_merged
+    {%- elif form.partial_records %}
+    where cardinality(_change_writers) > 0
     {%- elif by_address %}
     where (_change_replaces_base or _change_is_noted)
     {%- else %}

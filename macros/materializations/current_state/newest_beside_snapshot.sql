@@ -37,8 +37,16 @@ where _change_batch >= {{ range.first }} or _change_is_placed_anew
     row. `_change_known_sequences`: the sequences of the changes that were read again; they are no records of the
     range. -#}
 {%- macro newest_beside_snapshot(relations, form, snapshot, range) -%}
+{%- if form.partial_records -%}
+{{ reconcile.columns_beside_snapshot(relations, form, snapshot, range) }}
+{%- else -%}
+{{ reconcile._rows_beside_snapshot(relations, form, snapshot, range) }}
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro _rows_beside_snapshot(relations, form, snapshot, range) -%}
 {%- set table = reconcile.known_table(relations, range) -%}
-{%- set keys, generation = form.unique_key, reconcile.generation_of_snapshot(snapshot) -%}
+{%- set keys = form.unique_key -%}
 {%- set values = form.columns | rejectattr('name', 'in', keys) | list -%}
 {%- set finds_absent = range.repair and table -%}
 {%- set base = {'_change_sequence': 'string', '_deleted': 'boolean', '_change_time': 'timestamp'} -%}
@@ -127,7 +135,7 @@ from (
         *,
         {% if finds_absent -%}
         coalesce(
-            not _change_base_deleted and _change_base_sequence < '{{ generation }}' and not _change_sets_row, false
+            not _change_base_deleted and _change_base_sequence < {{ reconcile.floor_of_snapshot(snapshot) }} and not _change_sets_row, false
         )
         {%- else %}false{% endif %} as _change_is_absent
     from (
@@ -183,7 +191,15 @@ from (
     over `snapshot_superseded`. `snapshot_deleted` are rows of the base table that it lacks. `snapshot_in_doubt`: rows
     that were left to changes of which the position does not show whether the snapshot contains them, and that differ
     from the snapshot. -#}
-{%- macro counts_beside_snapshot(relations, range) -%}
+{%- macro counts_beside_snapshot(relations, form, snapshot, range) -%}
+{%- if form.partial_records -%}
+{{ reconcile.column_counts_beside_snapshot(relations, form, snapshot, range) }}
+{%- else -%}
+{{ reconcile._row_counts_beside_snapshot(relations, range) }}
+{%- endif -%}
+{%- endmacro %}
+
+{%- macro _row_counts_beside_snapshot(relations, range) -%}
 {%- set fold, changes = relations.fold_cache, relations.changes_cache -%}
 {%- set is_row = "_change_snapshot = 'row'" -%}
 select
@@ -210,7 +226,7 @@ select
 from (
     select
         *,
-        not _change_is_absent and {{ is_row }} as _change_is_set_by_snapshot,
+        not _change_is_absent and {{ is_row }} and not coalesce(_change_base_sequence > _change_sequence, false) as _change_is_set_by_snapshot,
         _change_is_merged and not _change_is_absent and _change_snapshot <> 'row' and not array_contains(_change_known_sequences, _change_sequence) as _change_is_applied,
         coalesce(not _change_base_deleted, false) as _change_was_live
     from {{ fold }}

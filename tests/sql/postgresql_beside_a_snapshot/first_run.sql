@@ -495,7 +495,7 @@ select
 from (
     select
         *,
-        not _change_is_absent and _change_snapshot = 'row' as _change_is_set_by_snapshot,
+        not _change_is_absent and _change_snapshot = 'row' and not coalesce(_change_base_sequence > _change_sequence, false) as _change_is_set_by_snapshot,
         _change_is_merged and not _change_is_absent and _change_snapshot <> 'row' and not array_contains(_change_known_sequences, _change_sequence) as _change_is_applied,
         coalesce(not _change_base_deleted, false) as _change_was_live
     from reconcile_fold_da2f7fd25744
