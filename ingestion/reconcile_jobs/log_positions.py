@@ -7,8 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.timestamps import nanoseconds
 
-__all__ = ["CaptureNumber", "ChangeNumber", "Place", "Position", "Seen", "position_of"]
+__all__ = [
+    "DATASTREAM", "SPANNER", "CaptureNumber", "ChangeNumber", "OfDatastream", "Place", "Position", "ReadTimestamp",
+    "Seen", "position_of",
+]  # fmt: skip
+
+# The jobs that append the log of a database, by the first word that their staging table says of them.
+DATASTREAM, SPANNER = "datastream", "spanner"
 
 
 @dataclass(frozen=True)
@@ -20,6 +27,7 @@ class Seen:
     open: frozenset[int]
 
     kind = "pg_snapshot"
+    log = DATASTREAM
     database = "PostgreSQL"
     form = r"[0-9]{1,20}:([0-9]{1,20}):((?:[0-9]{1,20}(?:,[0-9]{1,20})*)?)"
     meaning = "pg_current_snapshot()"
@@ -57,6 +65,7 @@ class Place:
     offset: int
 
     kind = "binlog"
+    log = DATASTREAM
     database = "MySQL"
     form = r"(.*\.)([0-9]{1,18}):([0-9]{1,18})"
     meaning = "place in a binary log, as mysql-bin.000017:4 is (a GTID tells no order of changes)"
@@ -102,6 +111,7 @@ class ChangeNumber(_Number):
     """An SCN of Oracle, as of which the rows were read."""
 
     kind = "scn"
+    log = DATASTREAM
     database = "Oracle"
     form = r"[0-9]{1,18}"
     meaning = "SCN, a whole number"
@@ -123,6 +133,7 @@ class CaptureNumber(_Number):
     """The last LSN of SQL Server's change data capture. The rows have all changes up to it, and maybe more."""
 
     kind = "lsn"
+    log = DATASTREAM
     database = "SQL Server"
     form = r"(?:0[xX])?([0-9A-Fa-f]{20})"
     meaning = "LSN, 20 hexadecimal digits"
@@ -142,17 +153,36 @@ class CaptureNumber(_Number):
         return f"{place[:8]}:{place[8:16]}:{place[16:]}"
 
 
-Position = Seen | Place | ChangeNumber | CaptureNumber
+@dataclass(frozen=True)
+class ReadTimestamp(_Number):
+    """The timestamp at which rows of Spanner were read: they have all commits up to it, and no others."""
+
+    kind = "read_timestamp"
+    log = SPANNER
+    database = "Spanner"
+    meaning = "moment, as 2026-05-01T09:00:00.123456789Z is"
+
+    @classmethod
+    def of(cls, text: str) -> ReadTimestamp | None:
+        """Return the position that a text says, or None if it says none."""
+        try:
+            return cls(text, nanoseconds(text))
+        except ValueError:
+            return None
+
+
+OfDatastream = Seen | Place | ChangeNumber | CaptureNumber
+Position = OfDatastream | ReadTimestamp
 
 
 def position_of(kind: str, text: str, table: object) -> Position:
     """Return the position of a snapshot table in its log. Raises UsageError where it is none that can be used."""
-    known: dict[str, type[Position]] = {of.kind: of for of in (Seen, Place, ChangeNumber, CaptureNumber)}
+    known: dict[str, type[Position]] = {of.kind: of for of in (Seen, Place, ChangeNumber, CaptureNumber, ReadTimestamp)}
     if kind not in known:
         raise UsageError(
-            f"The position of {table} is a {kind}, and only snapshots of Oracle, MySQL, PostgreSQL and SQL Server are "
-            "staged beside a log so far: stage it into a staging table of its own, whose models read it with the macro "
-            "snapshots."
+            f"The position of {table} is a {kind}, and only snapshots of Oracle, MySQL, PostgreSQL, SQL Server and "
+            "Spanner are staged beside a log so far: stage it into a staging table of its own, whose models read it "
+            "with the macro snapshots."
         )
     position = known[kind].of(text)
     if position is None:

@@ -17,7 +17,15 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from reconcile_jobs.cuts import Cuts, again_if_overtaken, checked_object
-from reconcile_jobs.log_positions import Place, Position, position_of
+from reconcile_jobs.log_positions import (
+    DATASTREAM,
+    SPANNER,
+    OfDatastream,
+    Place,
+    Position,
+    ReadTimestamp,
+    position_of,
+)
 from reconcile_jobs.masks import keep_masks_of_rows
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import UsageError, in_sentences
@@ -116,7 +124,7 @@ class _Run:
         moment = moment_of(job, properties)
         rows = self.spark.table(job.table.sql)
         staging = Staging(self.spark, job.staging, SOURCE, beside=True)
-        self._refuse_other_job()
+        self._refuse_other_job(position, properties)
         object_ = self._object_of(properties)
         key = self._key(rows, object_, position, moment)
         self.cuts = Cuts(self.spark, staging, SOURCE, CUT, beside=True)
@@ -157,8 +165,8 @@ class _Run:
             )
         return position_of(kind, position, self.job.table)
 
-    def _refuse_other_job(self) -> None:
-        """Raise UsageError where the staging table is not that of a log of Datastream's."""
+    def _refuse_other_job(self, position: Position, properties: Mapping[str, str]) -> None:
+        """Raise UsageError where the staging table is not that of a log of the snapshot's database."""
         staging = self.job.staging
         kind = format_of(self.spark, staging.catalog).properties(self.spark, staging.sql).get(_JOB)
         if kind == SOURCE:
@@ -166,10 +174,20 @@ class _Run:
                 f"{staging} holds snapshots of tables without a log: leave --beside-log out, or name the staging table "
                 "of the log with --staging."
             )
-        if kind is not None and not kind.startswith("datastream"):
+        if kind is None:
+            return
+        job, _, source = kind.partition(" ")
+        if job not in (DATASTREAM, SPANNER):
             raise UsageError(
-                f"{staging} belongs to the job {kind}, and only beside the files of Datastream are snapshots staged so "
-                "far: stage it into a staging table of its own, whose models read it with the macro snapshots."
+                f"{staging} belongs to the job {kind}, and only beside the files of Datastream and the change streams "
+                "of Spanner are snapshots staged so far: stage it into a staging table of its own, whose models read "
+                "it with the macro snapshots."
+            )
+        database = properties.get(f"{OF_SNAPSHOT}.database")
+        if job != position.log or (job == SPANNER and database and not source.startswith(f"{database}/")):
+            raise UsageError(
+                f"{staging} belongs to the job {kind}, and the snapshot is of {database or position.database}: take it "
+                "from the database of the log."
             )
 
     def _object_of(self, properties: Mapping[str, str]) -> str:
@@ -198,7 +216,10 @@ class _Run:
 
     def _key(self, rows: DataFrame, object_: str, position: Position, moment: str) -> list[str]:
         """Return the key, which the newest record of the log names, as the table spells it. Raises UsageError."""
-        of_log = self._key_of_log(object_, position, moment)
+        if isinstance(position, ReadTimestamp):
+            of_log = self._key_of_spanner(object_)
+        else:
+            of_log = self._key_of_datastream(object_, position, moment)
         if self.job.key is None and not of_log:
             raise UsageError(
                 f"--key is missing: no record of {object_} in {self.job.staging} names the key of the table."
@@ -211,7 +232,7 @@ class _Run:
             )
         return key_of(rows, asked, self.job.table)
 
-    def _key_of_log(self, object_: str, position: Position, moment: str) -> Sequence[str]:
+    def _key_of_datastream(self, object_: str, position: OfDatastream, moment: str) -> Sequence[str]:
         logs = [f"{log}_{part} string" for log in ("log", "binlog") for part in ("file", "position")]
         fields = ["primary_keys array<string>", "replication_index array<string>", "lsn string", "scn string", *logs]
         was_before = f"appended_at < to_timestamp({literal(moment)}) - interval '1 hour'"
@@ -244,7 +265,17 @@ class _Run:
         self._refuse_other_log(object_, position, newest.file, newest.place)
         return list(newest.key or ())
 
-    def _refuse_other_log(self, object_: str, position: Position, file: str | None, place: Any) -> None:
+    def _key_of_spanner(self, object_: str) -> Sequence[str]:
+        newest = (
+            self.spark.table(self.job.staging.sql)
+            .where(f"object = {literal(object_)} and source = 'spanner'")
+            .selectExpr("batch", "json_object_keys(get_json_object(record, '$.mods[0].keys')) as key")
+            .selectExpr("max_by(key, if(key is null, null, batch)) as key")
+            .collect()[0]
+        )
+        return list(newest.key or ())
+
+    def _refuse_other_log(self, object_: str, position: OfDatastream, file: str | None, place: Any) -> None:
         """Raise UsageError where the log of the snapshot is not that of the records.
 
         `file`: the binary log of the newest record, None if it names none. `place`: the last one of the records that

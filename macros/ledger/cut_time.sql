@@ -1,9 +1,10 @@
 {#- A query for the time up to which a batch holds everything that was committed; NULL if the staging table has no such
-    time. The time is truncated to microseconds. -#}
-{%- macro cut_time(staging, batch) -%}
+    time. The time is truncated to microseconds. `or_before`: whether the batch may be that of a snapshot beside the log,
+    which has no such time; then that of the batch before it counts. -#}
+{%- macro cut_time(staging, batch, or_before=false) -%}
 select max({{ reconcile.typed_value("get_json_object(record, '$.cut_time')", {'name': 'timestamp'}, round=true) }}) as cut_time
 from {{ reconcile.qualified(staging) }}
-where object = {{ reconcile.literal(reconcile.cut_object()) }} and batch = {{ batch }}
+where object = {{ reconcile.literal(reconcile.cut_object()) }} and batch {{ '<=' if or_before else '=' }} {{ batch }}
 {%- endmacro %}
 
 {#- The object under which a job stages the cut of a batch; no table of a source has such a name. -#}

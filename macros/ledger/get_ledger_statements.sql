@@ -33,7 +33,7 @@ select
                       'inserted', 'updated', 'deleted', 'tombstoned'] %}
     {{ counts[count] }} as {{ count }},
     {%- endfor %}
-    {{ '(' ~ reconcile.cut_time(inputs.relations[0], range.last) ~ ')' if 'mods' in carried else no_time }} as cut_time,
+    {{ '(' ~ reconcile.cut_time(inputs.relations[0], range.last, settings.snapshot) ~ ')' if 'mods' in carried else no_time }} as cut_time,
     {{ '(' ~ reconcile.watermark(inputs.relations[0], range.last) ~ ')' if 'entries' in carried else no_time }} as watermark,
     {{ [range.base_batch, counts.base_batch or 0] | max }} as base_batch,
     {{ number or 'cast(null as bigint)' }} as retried,

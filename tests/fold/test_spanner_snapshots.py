@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 from collections.abc import Iterator, Mapping
@@ -261,7 +260,9 @@ class Life:
             self.batches[place].insert(chance.randrange(5), snapshot)
 
 
-def live(memory: Memory, life: Life, name: str, models: Mapping[str, str], captures_rows: bool = False, **replaced: Any) -> None:
+def live(
+    memory: Memory, life: Life, name: str, models: Mapping[str, str], captures_rows: bool = False, **replaced: Any
+) -> None:
     """Deliver a life batch by batch, and compare after each run, after a rebuild, and after a second one."""
     things = Things(memory, name, models, **replaced)
     whole = life.source.after if captures_rows else None
