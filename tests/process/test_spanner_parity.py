@@ -368,10 +368,9 @@ class Repair:
         self.tables = [table for table in COLUMNS if table != "AllTypes" or not shop.database.postgresql]
         for table in self.tables:
             arguments = {"compare_to": f"source('lake', '{table}_source')", "key": TABLES[table][0]}
-            declare(
-                shop.project, table, "reconcile.no_quarantine", "reconcile.no_pending_rows", "reconcile.ledger_balances",
-                {"reconcile.parity": {"name": f"parity_of_{table}", "arguments": arguments}},
-            )  # fmt: skip
+            parity = {"reconcile.parity": {"name": f"parity_of_{table}", "arguments": arguments}}
+            tests = [f"reconcile.{test}" for test in ("no_quarantine", "no_pending_rows", "ledger_balances")]
+            declare(shop.project, table, *tests, parity)
 
     def append(self, loses: bool) -> int:
         """Append what was committed since, of which a tenth of the records is lost for good; return how many."""
@@ -422,10 +421,8 @@ def test_every_row_is_right_after_one_snapshot_although_a_tenth_of_the_records_i
     # The snapshots are taken amid the writes; nothing is in doubt, as the position shows each commit's side.
     repair.stage()
     repair.append(loses=False)
-    said = repair.run()
-    assert all("repaired at read_timestamp" in said[table] and "doubt" not in said[table] for table in repair.tables), (
-        said
-    )
+    said = {table: sentence for table, sentence in repair.run().items() if table in repair.tables}
+    assert all("repaired at read_timestamp" in sentence and "doubt" not in sentence for sentence in said.values()), said
     shop.project.dbt("test")
     workload.stop()
     repair.append(loses=False)
