@@ -79,11 +79,12 @@ class Cuts:
             raise UsageError(cut_changed_by_hand(self._staging.name, self._cut, "of some batch")) from None
 
     def append(
-        self, records: DataFrame, object_: str, origin: str, cut: Mapping[str, Any], staged_as: str | None = None
-    ) -> Appended:
+        self, records: DataFrame, object_: str, origin: str, cut: Mapping[str, Any], staged_as: str | None = None,
+        source: str | None = None,
+    ) -> Appended:  # fmt: skip
         """Append records of an object, texts of the column `record`, together with their cut.
 
-        `staged_as`: the object under which the records are staged, if that is another one.
+        `staged_as` and `source`: the object and the source under which the records are staged, if they are others.
 
         Raises Overtaken where another append came first, and other JobErrors.
         """
@@ -97,9 +98,11 @@ class Cuts:
             identity = self._anew()
         staging.number_after_all_appends()
         cut_text = json.dumps({"number": number, "object": object_, **cut}, separators=(",", ":"), ensure_ascii=False)
-        rows = records.select("record", f.lit(staged_as or object_).alias("object"))
+        of_records = {"object": staged_as or object_, "source": source or self._source}
+        of_cut = {"record": cut_text, "object": self._cut, "source": self._source}
+        rows = records.select("record", *(f.lit(value).alias(name) for name, value in of_records.items()))
         rows = rows.unionByName(
-            self._spark.range(1).select(f.lit(cut_text).alias("record"), f.lit(self._cut).alias("object"))
+            self._spark.range(1).select(*(f.lit(value).alias(name) for name, value in of_cut.items()))
         )
         rows = rows.withColumn("origin", f.lit(origin))
         appended = staging.append(rows, self._source, identity, "", epoch, [f"cut {number}"])

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from reconcile_jobs.process.errors import UsageError
-from reconcile_jobs.timestamps import nanoseconds
+from reconcile_jobs.timestamps import as_text, nanoseconds
 
 __all__ = [
-    "DATASTREAM", "SPANNER", "CaptureNumber", "ChangeNumber", "OfDatastream", "Place", "Position", "ReadTimestamp",
-    "Seen", "position_of",
+    "BIGTABLE", "DATASTREAM", "SPANNER", "CaptureNumber", "ChangeNumber", "OfDatastream", "Place",
+    "Position", "ReadTimestamp", "Restated", "Seen", "position_of",
 ]  # fmt: skip
 
 # The jobs that append the log of a database, by the first word that their staging table says of them.
-DATASTREAM, SPANNER = "datastream", "spanner"
+BIGTABLE, DATASTREAM, SPANNER = "bigtable", "datastream", "spanner"
 
 
 @dataclass(frozen=True)
@@ -154,16 +154,13 @@ class CaptureNumber(_Number):
 
 
 @dataclass(frozen=True)
-class ReadTimestamp(_Number):
-    """The timestamp at which rows of Spanner were read: they have all commits up to it, and no others."""
+class _Moment(_Number):
+    """A position that is a moment, in nanoseconds: the log is in the order of its commit timestamps."""
 
-    kind = "read_timestamp"
-    log = SPANNER
-    database = "Spanner"
     meaning = "moment, as 2026-05-01T09:00:00.123456789Z is"
 
     @classmethod
-    def of(cls, text: str) -> ReadTimestamp | None:
+    def of(cls, text: str) -> Self | None:
         """Return the position that a text says, or None if it says none."""
         try:
             return cls(text, nanoseconds(text))
@@ -171,13 +168,40 @@ class ReadTimestamp(_Number):
             return None
 
 
+class ReadTimestamp(_Moment):
+    """The timestamp at which rows of Spanner were read: they have all commits up to it, and no others."""
+
+    kind = "read_timestamp"
+    log = SPANNER
+    database = "Spanner"
+
+
+class Restated(_Moment):
+    """The moment at which the cells of Bigtable are told again: an hour before the job began to read them.
+
+    Bigtable reads as of no moment, and its clock and that of the job may differ by an hour. So the cells have each
+    change up to this moment, and perhaps a later one, which the stream has, too.
+    """
+
+    kind = "commit_timestamp"
+    log = BIGTABLE
+    database = "Bigtable"
+
+    @classmethod
+    def before(cls, taken_at: str) -> Self:
+        """Return the moment for cells that a job began to read at this one."""
+        moment = nanoseconds(taken_at) - 3600 * 10**9
+        return cls(as_text(moment), moment)
+
+
 OfDatastream = Seen | Place | ChangeNumber | CaptureNumber
-Position = OfDatastream | ReadTimestamp
+Position = OfDatastream | ReadTimestamp | Restated
 
 
 def position_of(kind: str, text: str, table: object) -> Position:
     """Return the position of a snapshot table in its log. Raises UsageError where it is none that can be used."""
-    known: dict[str, type[Position]] = {of.kind: of for of in (Seen, Place, ChangeNumber, CaptureNumber, ReadTimestamp)}
+    kinds: tuple[type[Position], ...] = (Seen, Place, ChangeNumber, CaptureNumber, ReadTimestamp, Restated)
+    known = {of.kind: of for of in kinds}
     if kind not in known:
         raise UsageError(
             f"The position of {table} is a {kind}, and only snapshots of Oracle, MySQL, PostgreSQL, SQL Server and "

@@ -16,14 +16,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from reconcile_jobs.bigtable.restated_cells import restated_cells
 from reconcile_jobs.cuts import Cuts, again_if_overtaken, checked_object
 from reconcile_jobs.log_positions import (
+    BIGTABLE,
     DATASTREAM,
     SPANNER,
     OfDatastream,
     Place,
     Position,
     ReadTimestamp,
+    Restated,
     position_of,
 )
 from reconcile_jobs.masks import keep_masks_of_rows
@@ -45,7 +48,7 @@ from reconcile_jobs.snapshot_differences import (
     refuse_other,
     snapshot_properties,
 )
-from reconcile_jobs.staging import SNAPSHOT, Staging, is_purged, kept, literal
+from reconcile_jobs.staging import SNAPSHOT, Appended, Staging, is_purged, kept, literal
 from reconcile_jobs.table_formats import format_of
 
 if TYPE_CHECKING:
@@ -57,6 +60,9 @@ CUT = SNAPSHOT
 
 # A property of staging tables of a log: their job. Tables of snapshots alone say `snapshot`.
 _JOB, _APPENDS_BESIDE = "reconcile.job", "reconcile.appends_beside"
+
+# What identifies a cell of Bigtable.
+KEY_OF_CELL = ("row_key", "family", "qualifier", "cell_time")
 
 # Four hex digits of `_change_sequence`.
 _MOST = 0xFFFF
@@ -152,11 +158,13 @@ class _Run:
             raise UsageError(f"{job.staging} has {_MOST:,} snapshots of {object_}: stage into a new --staging.")
         self.mark = keep_masks_of_rows(staging, object_, properties, cut.columns)
         self.progress(f"reading {job.table}")
-        self._append(rows, cut, totals)
+        self._append(rows, position, cut, totals)
         return totals
 
     def _position_of(self, properties: Mapping[str, str]) -> Position:
         """Return the position of the snapshot in the log. Raises UsageError where it has none that can be used."""
+        if properties.get(OF_SNAPSHOT) == BIGTABLE:
+            return Restated.before(moment_of(self.job, properties))
         kind, position = (properties.get(f"{OF_SNAPSHOT}.{name}") for name in ("position_kind", "position"))
         if not kind or not position:
             raise UsageError(
@@ -177,14 +185,18 @@ class _Run:
         if kind is None:
             return
         job, _, source = kind.partition(" ")
-        if job not in (DATASTREAM, SPANNER):
+        if job not in (DATASTREAM, SPANNER, BIGTABLE):
             raise UsageError(
                 f"{staging} belongs to the job {kind}, and only beside the files of Datastream and the change streams "
-                "of Spanner are snapshots staged so far: stage it into a staging table of its own, whose models read "
-                "it with the macro snapshots."
+                "of Spanner and Bigtable are snapshots staged so far: stage it into a staging table of its own, whose "
+                "models read it with the macro snapshots."
             )
         database = properties.get(f"{OF_SNAPSHOT}.database")
-        if job != position.log or (job == SPANNER and database and not source.startswith(f"{database}/")):
+        if job == BIGTABLE:
+            database = "{}/tables/{}".format(
+                *(properties.get(f"{OF_SNAPSHOT}.{name}") for name in ("instance", "table"))
+            )
+        if job != position.log or (job != DATASTREAM and database and not f"{source}/".startswith(f"{database}/")):
             raise UsageError(
                 f"{staging} belongs to the job {kind}, and the snapshot is of {database or position.database}: take it "
                 "from the database of the log."
@@ -216,7 +228,9 @@ class _Run:
 
     def _key(self, rows: DataFrame, object_: str, position: Position, moment: str) -> list[str]:
         """Return the key, which the newest record of the log names, as the table spells it. Raises UsageError."""
-        if isinstance(position, ReadTimestamp):
+        if isinstance(position, Restated):
+            of_log: Sequence[str] = KEY_OF_CELL
+        elif isinstance(position, ReadTimestamp):
             of_log = self._key_of_spanner(object_)
         else:
             of_log = self._key_of_datastream(object_, position, moment)
@@ -307,7 +321,7 @@ class _Run:
                 f"{self.job.staging} has: it is of an earlier moment, or of another server. Take a new one."
             )
 
-    def _append(self, rows: DataFrame, cut: _Cut, totals: Totals) -> None:
+    def _append(self, rows: DataFrame, position: Position, cut: _Cut, totals: Totals) -> None:
         from pyspark import StorageLevel
         from pyspark.sql import functions as f
 
@@ -330,9 +344,12 @@ class _Run:
             refuse_loaded_anew(self.spark, job.table, cut.snapshot)
             content = asdict(cut) | {"rows": totals.rows}
             origin = f"{job.table}/{cut.snapshot}"
-            appended = self.cuts.append(
-                made.select("record"), totals.object, origin, content, rows_object(totals.object)
-            )
+            if isinstance(position, Restated):
+                appended = self._append_restated(rows, position, origin, content, totals)
+            else:
+                appended = self.cuts.append(
+                    made.select("record"), totals.object, origin, content, rows_object(totals.object)
+                )
         finally:
             made.unpersist()
         totals.first_batch = totals.last_batch = appended.batch
@@ -342,3 +359,17 @@ class _Run:
                 "will see this snapshot. Then take it back, and stage it with --object as the log names the table."
             )
         self.say(f"{totals.object}: {totals.rows:,} rows at {cut.position_kind} {cut.position}")
+
+    def _append_restated(
+        self, cells: DataFrame, position: Restated, origin: str, content: Mapping[str, Any], totals: Totals
+    ) -> Appended:
+        """Append the cells as changes of the log, with what says that they are those of a snapshot."""
+        job, object_ = self.job, totals.object
+        if is_purged(kept(self.spark, job.staging), object_):
+            raise UsageError(
+                f"Records of {object_} were purged from {job.staging}, so nothing says which rows the models have that "
+                "the snapshot lacks: stage the table into a new --staging, with append.py bigtable --backfill."
+            )
+        of_log = self.spark.table(job.staging.sql).where(f"object = {literal(object_)} and source = '{BIGTABLE}'")
+        changes = restated_cells(cells, of_log, position.number)
+        return self.cuts.append(changes, object_, origin, content, source=BIGTABLE)

@@ -353,7 +353,8 @@ class Staging:
     ) -> Appended:
         """Append `record` and `origin` of the frame as one atomic batch, once for each (query id, epoch).
 
-        The frame may have the `object` of each record; else it is read from the record.
+        The frame may have the `object` of each record, and then its `source`, too; else the object is read from the
+        record.
 
         The batch gets its number before its data: the table's properties say which micro-batch the number belongs to.
         If the job is killed in between, the same micro-batch takes the number again, and no other ever does. The rows
@@ -441,7 +442,7 @@ class Staging:
         if "object" in records.columns:
             return records.select(
                 "record",
-                f.lit(source).alias("source"),
+                f.col("source") if "source" in records.columns else f.lit(source).alias("source"),
                 "object",
                 "origin",
                 f.lit(batch).cast("bigint").alias("batch"),

@@ -75,7 +75,7 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
     orders the records of the object, as `model_inputs` has it. A kind shows whether a snapshot contains a change: by its
     transaction, or by its place in the log and its time, but for some changes around the position, see `side_of`. -#}
 {%- macro kind_of_snapshots(properties) -%}
-  {{ return('pg_snapshot' if 'snapshots' in properties else {'log_file': 'binlog', 'scn': 'scn', 'lsn': 'lsn', 'commit_timestamp': 'read_timestamp'}.get((properties.coordinates or [none])[0])) }}
+  {{ return('commit_timestamp' if properties.carries == 'entries' else 'pg_snapshot' if 'snapshots' in properties else {'log_file': 'binlog', 'scn': 'scn', 'lsn': 'lsn', 'commit_timestamp': 'read_timestamp'}.get((properties.coordinates or [none])[0])) }}
 {%- endmacro %}
 
 {#- The position of a staged snapshot, as `side_of` takes it. The clock that stamps a backfill row may be fast, and the
@@ -110,6 +110,12 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
   {{ return(snapshot.position_kind == 'read_timestamp') }}
 {%- endmacro %}
 
+{#- Whether a snapshot is told again by changes of the log itself, in the same batch, as that of Bigtable's cells. Then
+    the models need no more than to know what it contains, see `bigtable_change_stream`. -#}
+{%- macro is_restated(snapshot) -%}
+  {{ return(snapshot and snapshot.position_kind == 'commit_timestamp') }}
+{%- endmacro %}
+
 {#- The least sequence of what is not older than a snapshot, as SQL: its rows, and the changes that it does not
     contain. -#}
 {%- macro floor_of_snapshot(snapshot) -%}
@@ -130,7 +136,7 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
   {%- set properties = inputs.objects[snapshot.object] -%}
   {%- set kind = reconcile.kind_of_snapshots(properties) -%}
   {%- if not kind -%}
-    {%- do complaints.append(beginning ~ 'only models of datastream_oracle, datastream_mysql, datastream_postgresql, datastream_sqlserver and spanner_change_stream take snapshots beside a log so far; stage snapshots of this source into a staging table of their own') -%}
+    {%- do complaints.append(beginning ~ 'only models of datastream_oracle, datastream_mysql, datastream_postgresql, datastream_sqlserver, spanner_change_stream and bigtable_change_stream take snapshots beside a log so far; stage snapshots of this source into a staging table of their own') -%}
   {%- elif snapshot.position_kind != kind -%}
     {%- do complaints.append(beginning ~ 'the position of the snapshot is a ' ~ snapshot.position_kind ~ ', but this model needs a ' ~ kind ~ '; take a snapshot of the database of the log with snapshot.py, and stage it') -%}
   {%- endif -%}
@@ -140,7 +146,12 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
   {%- if form.partial_records and kind != 'read_timestamp' -%}
     {%- do complaints.append(beginning ~ 'a model with partial_records cannot take snapshots yet; say `meta: {partial_records: false}`, or read another staging table') -%}
   {%- endif -%}
-  {%- if form.row_ids or form.keyless -%}
+  {%- if kind == 'commit_timestamp' and reconcile.garbage_collection_of(form.materialized, properties.garbage_collection) == 'keep' -%}
+    {%- do complaints.append(beginning ~ "a model that keeps what garbage collection deleted cannot take snapshots, which lack it; say garbage_collection='apply' in a current_state, or read another staging table") -%}
+  {%- elif kind == 'commit_timestamp' and form.materialized == 'history' -%}
+    {%- do complaints.append(beginning ~ 'a history of Bigtable cannot take snapshots yet; make the model a current_state or a current_view, or read another staging table') -%}
+  {%- endif -%}
+  {%- if form.row_ids or form.keyless.kind == 'row_deletes' -%}
     {%- do complaints.append(beginning ~ 'a model that knows rows by their addresses cannot take snapshots, which have none; say `meta: {row_ids: false}`') -%}
   {%- endif -%}
   {%- if as_of -%}
@@ -162,7 +173,7 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
   {%- endif -%}
   {%- set types = {} -%}
   {%- for name, type in snapshot.columns.items() -%}{%- do types.update({name | lower: type}) -%}{%- endfor -%}
-  {%- for column in form.columns -%}
+  {%- for column in form.columns if kind != 'commit_timestamp' -%}
     {%- set type = types.get(column.name | lower) -%}
     {%- if not type -%}
       {%- do complaints.append(beginning ~ 'the snapshot has no column ' ~ column.name ~ ', which the model declares; ' ~ (cure_of_earlier if is_earlier else 'take a snapshot with it, and stage that')) -%}

@@ -8,7 +8,8 @@
     its whole change is quarantined, since the change was atomic.
 
     `garbage_collection`: with `apply`, what Bigtable's own garbage collection deleted is deleted here too; with `keep`,
-    its data changes are left out. The default is `keep` for a history, and else `apply`. The SELECT has no window
+    its data changes are left out. The default is `keep` for a history, and else `apply`. A snapshot beside the log is
+    told again by changes of one moment (docs/decisions/0072-snapshots-beside-bigtable.md). The SELECT has no window
     function, no join and no aggregate, and has generators as barriers, as for Datastream's events (see
     `datastream_change_records`). -#}
 {%- macro bigtable_change_stream(relation, object, garbage_collection=none, columns=none) -%}
@@ -123,6 +124,7 @@ from (
 {{ entries }}
 ) as entries
 {%- endset -%}
+{%- set changes -%}
 select
     {%- for column in columns %}
     {{ reconcile.identifier('value ' ~ column.name) }} as {{ reconcile.identifier(column.name) }},
@@ -152,6 +154,33 @@ select
 from (
 {{ cells }}
 ) as cells
+{%- endset -%}
+{%- set snapshot = reconcile.snapshot_of_log(relation, [object]) -%}
+{%- if not snapshot -%}
+{{ changes }}
+{%- else -%}
+-- what the snapshot beside the log contains is below everything, and sets no cell
+select
+    {%- for column in columns %}
+    {{ reconcile.identifier(column.name) }},
+    {%- endfor %}
+    _range,
+    if(_change_is_contained, 'delete', _change_type) as _change_type,
+    if(_change_is_contained, concat('-', substring(_change_sequence, 2)), _change_sequence) as _change_sequence,
+    _change_id,
+    _change_time,
+    _change_transaction,
+    _change_batch,
+    _change_columns,
+    _change_error,
+    _change_macro,
+    _change_record,
+    _change_origin
+from (
+{{ changes }}
+) as of_log
+lateral view explode(array(coalesce(_change_sequence < '{{ reconcile.hex_of_moment(snapshot.position) }}', false))) as _change_is_contained
+{%- endif -%}
 {%- endmacro %}
 
 {#- The columns that a model of cells may declare: {name: type}. -#}
