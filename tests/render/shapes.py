@@ -76,6 +76,9 @@ BESIDE_SPANNER = {
     **SNAPSHOT_BESIDE, "position_kind": "read_timestamp", "position": "2026-11-21T11:33:13.215524001Z",
     "taken_at": "2026-11-21T11:33:13.215524001Z",
 }  # fmt: skip
+BESIDE_BIGTABLE = {
+    **BESIDE_SPANNER, "object": "events", "position_kind": "commit_timestamp", "key": CELL_KEY, "columns": CELLS,
+}  # fmt: skip
 OWN_SELECT = """select 1L as id, 'one' as name, 'insert' as _change_type, '1' as _change_sequence, '1' as _change_id,
     timestamp'2026-01-01' as _change_time, 1L as _change_batch, cast(null as array<string>) as _change_columns,
     cast(null as string) as _change_error"""
@@ -254,6 +257,9 @@ SHAPES = {
     ),
     "spanner_view": Shape(SPANNER, materialized="current_view", phases=("first run",)),
     "bigtable": Shape(BIGTABLE, CELLS, CELL_KEY, object="events", phases=TO_A_REBUILD),
+    "bigtable_beside_a_snapshot": Shape(
+        BIGTABLE, CELLS, CELL_KEY, object="events", snapshot=BESIDE_BIGTABLE, phases=("first run", "increment")
+    ),
     "bigtable_keeps_garbage": Shape(
         BIGTABLE, CELLS, CELL_KEY, "history", arguments=", garbage_collection='keep'", object="events",
        
