@@ -192,6 +192,7 @@ class FakeBigtable:
     samples: list[bytes] = field(default_factory=list)
     seed: int = 0
     workers: int = 64
+    ahead: int = 0  # microseconds by which its clock is before the machine's
     fault_rate: float = 0.0  # of messages before which the call fails
     too_old: tuple[grpc.StatusCode, str] = (
         grpc.StatusCode.OUT_OF_RANGE,
@@ -248,7 +249,7 @@ class FakeBigtable:
     def now(self) -> int:
         """The server's clock, in microseconds: later at each call."""
         with self._changed:
-            self._last = max(self._last + 1, time.time_ns() // 1000)
+            self._last = max(self._last + 1, time.time_ns() // 1000 + self.ahead)
             return self._last
 
     def commit(

@@ -100,13 +100,13 @@ def live(
     seed: int,
     models: Mapping[str, str],
     histories: int = 200,
-    **replaced: Mapping[str, Mapping[str, str]],
+    replaced: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
     """Deliver histories in four batches, of which changes are lost, with two snapshots between them."""
     chance = random.Random(seed)
     told = [entry for entry in invented(histories, seed, 4) if not entry.bad]
     lost = {text for text in sorted({entry.text for entry in told}) if chance.random() < 0.3}
-    table, known = Table(memory, name, models, **replaced), list[Entry]()
+    table, known = Table(memory, name, models, replaced), list[Entry]()
     moments = {1: 500, 3: 30 * 10**9}  # after these batches
 
     def contained(entry: Entry, moment: int) -> bool:
@@ -132,3 +132,21 @@ def live(
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_two_hundred_histories_with_snapshots_are_those_of_a_plain_fold(memory: Memory, seed: int) -> None:
     live(memory, f"cells_{seed}", seed, {name: MODELS[name] for name in ("cells_fresh", "cells_view")})
+
+
+SOURCE = "macros/sources/bigtable_change_stream.sql"
+BUGS = {
+    "what a snapshot contains still hides and sets cells": {SOURCE: {"concat('-', substring(": "concat('', left("}},
+    "a change that the snapshot contains still sets its cell": {
+        SOURCE: {"if(_change_is_contained, 'delete', _change_type)": "_change_type"}
+    },
+    "what is later than the snapshot is contained": {SOURCE: {"_change_sequence < '{{": "_change_sequence > '{{"}},
+}
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(memory: Memory, bug: str) -> None:
+    name = f"cells_bug_{list(BUGS).index(bug)}"
+    with pytest.raises(Wrong):
+        live(memory, name, 3, {"cells": MODELS["cells"]}, 100, replaced=BUGS[bug])

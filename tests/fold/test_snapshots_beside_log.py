@@ -886,9 +886,9 @@ BUGS = {
         RANGE: {"'first': [begun, first] | min}": "'first': first}"}
     },
     "a snapshot deletes what came after it": {
-        FOLD: {"'{{ generation }}' and not _change_sets_row, false": "'{{ generation }}', false"}
+        FOLD: {"_of_snapshot(snapshot) }} and not _change_sets_row, false": "_of_snapshot(snapshot) }}, false"}
     },
-    "absent rows stay": {FOLD: {"'{{ generation }}' and not _change_sets_row": "'0' and not _change_sets_row"}},
+    "absent rows stay": {FOLD: {"{{ reconcile.floor_of_snapshot(snapshot) }} and not": "'0' and not"}},
     "rows of the snapshot are never merged": {FOLD: {"'row' and _change_equals_base and": "'row' and"}},
     "an equal tombstone hides the snapshot's row": {
         FOLD: {"_change_equals_base and not _change_base_deleted then": "_change_base_deleted then"}

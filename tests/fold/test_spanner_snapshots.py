@@ -294,3 +294,43 @@ def test_two_hundred_histories_of_some_columns_are_those_of_a_plain_fold(memory:
 @pytest.mark.parametrize("seed", [5, pytest.param(6, marks=pytest.mark.soak)])
 def test_histories_of_whole_rows_are_those_of_a_plain_fold(memory: Memory, seed: int) -> None:
     live(memory, Life(seed), f"rows_{seed}", WHOLE_ROWS, captures_rows=True)
+
+
+COLUMNS_BESIDE = "macros/materializations/current_state/columns_beside_snapshot.sql"
+RECORDS = "macros/change_records/records_beside_snapshot.sql"
+SIDE = "macros/change_records/side_of.sql"
+BUGS = {
+    "what a snapshot contains is part of rows": {COLUMNS_BESIDE: {"where _change_sequence >= '0'": "where true"}},
+    "a row is absent that was set after the snapshot": {
+        COLUMNS_BESIDE: {"and coalesce(_change_base_row_sequence, '') < {{ floor }}": "and true"}
+    },
+    "a row is absent that the snapshot has": {COLUMNS_BESIDE: {"_change_row_sequence is null and ": ""}},
+    "a row that the snapshot lacks stays": {
+        COLUMNS_BESIDE: {"set finds_absent = range.repair and table": "set finds_absent = false"}
+    },
+    "columns that were changed since are deleted with an absent row": {
+        COLUMNS_BESIDE: {"\n    _change_column_sequences,\n": "\n    null as _change_column_sequences,\n"}
+    },
+    "a row of which only some values are equal is not written": {
+        COLUMNS_BESIDE: {"{{ kept | join(' and ') or": "{{ kept | join(' or ') or"}
+    },
+    "a change that the snapshot contains keeps its place": {
+        RECORDS: {"if(_change_snapshot = 'before', concat('-', substring(_change_sequence, 2)), ": "if(false, '', "}
+    },
+    "a commit of the very moment is later than the snapshot": {
+        SIDE: {
+            "set before = 'left(_change_place, 16) <= ' ~ bound": "set before = 'left(_change_place, 16) < ' ~ bound"
+        }
+    },
+    "the moment of a snapshot has no nanoseconds": {
+        "macros/change_records/sequence_sections.sql": {"~ '000000000')[:9] | int)": "~ '000000000')[:6] | int * 1000)"}
+    },
+}
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(memory: Memory, bug: str) -> None:
+    name = f"bug_{list(BUGS).index(bug)}"
+    with pytest.raises(Wrong):
+        live(memory, Life(7, keys=30, parts=4), name, {"things": MODELS["things"]}, replaced=BUGS[bug])

@@ -12,11 +12,17 @@ from plain_dbt import Relation
 from refusals import PARITY, THINGS, Refusal, run, thing
 from shapes import (
     APPEND_TABLE,
+    BESIDE_BIGTABLE,
     BESIDE_MYSQL,
+    BESIDE_SPANNER,
+    BIGTABLE,
+    CELL_KEY,
+    CELLS,
     MYSQL,
     ORACLE,
     POSTGRESQL,
     SNAPSHOT_BESIDE,
+    SPANNER,
     SQLSERVER,
     STAGING,
     Life,
@@ -97,12 +103,46 @@ def has_earlier(life: Life) -> None:
 
 AMOUNTS = {"id": "bigint", "amount": "decimal(12,2)"}
 ONLY = (
-    "only models of datastream_oracle, datastream_mysql, datastream_postgresql and datastream_sqlserver take snapshots "
-    "beside a log so far; stage snapshots of this source into a staging table of their own"
+    "only models of datastream_oracle, datastream_mysql, datastream_postgresql, datastream_sqlserver, "
+    "spanner_change_stream and bigtable_change_stream take snapshots beside a log so far; stage snapshots of this "
+    "source into a staging table of their own"
 )
 OF_ORACLE = {**OF_THINGS, "position_kind": "scn", "position": "15869128507100"}
 OF_SQLSERVER = {**OF_THINGS, "position_kind": "lsn", "position": "0x00000025000007280003"}
+OF_SPANNER = {**BESIDE_SPANNER, "columns": THINGS}
+BESIDE_EVENTS = "its staging table has a snapshot of events beside the log (batch 5), and "
+
+
+def cells(**said: Any) -> Shape:
+    """Return a model of cells, with a snapshot beside its change stream."""
+    return Shape(BIGTABLE, CELLS, CELL_KEY, object="events", snapshot=BESIDE_BIGTABLE, **said)
+
+
 REFUSED = [
+    Refusal(
+        run(living(beside(SPANNER, OF_SPANNER, materialized="history"))),
+        [BESIDE + "a history of Spanner cannot take snapshots yet; make the model a current_state or a current_view, "
+         "or read another staging table"],
+    ),
+    Refusal(
+        run(living(beside(SPANNER, OF_THINGS))),
+        [BESIDE + "the position of the snapshot is a pg_snapshot, but this model needs a read_timestamp; take a "
+         "snapshot of the database of the log with snapshot.py, and stage it"],
+    ),
+    Refusal(
+        run(living(cells(materialized="history", arguments=", garbage_collection='apply'"))),
+        [BESIDE_EVENTS + "a history of Bigtable cannot take snapshots yet; make the model a current_state or a "
+         "current_view, or read another staging table"],
+    ),
+    Refusal(
+        run(living(cells(arguments=", garbage_collection='keep'"))),
+        [BESIDE_EVENTS + "a model that keeps what garbage collection deleted cannot take snapshots, which lack it; say "
+         "garbage_collection='apply' in a current_state, or read another staging table"],
+    ),
+    Refusal(
+        run(living(cells(as_of={"batch": 2}))),
+        [BESIDE_EVENTS + "a run as of an earlier moment does not take snapshots into account yet; run without as_of"],
+    ),
     Refusal(run(living(beside(APPEND_TABLE))), [BESIDE + ONLY]),
     Refusal(
         run(living(beside(ORACLE, OF_ORACLE))),

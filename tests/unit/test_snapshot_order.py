@@ -7,7 +7,8 @@ import sqlite3
 from typing import Any, NamedTuple
 
 import pytest
-from reconcile_jobs.log_positions import Place, position_of
+from reconcile_jobs import log_snapshots
+from reconcile_jobs.log_positions import Place, Restated, position_of
 from reconcile_jobs.log_snapshots import _Run
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import UsageError
@@ -95,11 +96,8 @@ def test_positions_of_two_databases_are_in_no_order() -> None:
     ("kind", "text", "said"),
     [
         ("pg_snapshot", "9:9", "'9:9', is no pg_current_snapshot"),
-        (
-            "read_timestamp",
-            "2026-11-21T11:00:00Z",
-            "is a read_timestamp, and only snapshots of Oracle, MySQL, PostgreSQL and SQL Server are staged beside",
-        ),
+        ("gtid", "0-1-100", "is a gtid, and only snapshots of Oracle, MySQL, PostgreSQL, SQL Server and Spanner are"),
+        ("read_timestamp", "now", "'now', is no moment, as 2026-05-01T09:00:00.123456789Z is"),
         *(("scn", text, f"'{text}', is no SCN, a whole number") for text in ("", "1e4", "-4", "0x25")),
         *(
             ("lsn", text, f"'{text}', is no LSN, 20 hex")
@@ -178,3 +176,60 @@ def test_a_row_has_no_key_if_any_part_of_it_is_null() -> None:
         database.executemany("insert into kept values (?, ?)", rows)
         found = database.execute(f"select * from kept where {has_no_key(['id', 'line no'])}")
         assert found.fetchall() == rows[1:]
+
+
+@pytest.mark.parametrize("kind", ["read_timestamp", "commit_timestamp"])
+@pytest.mark.parametrize(
+    ("earlier", "later", "contains"),
+    [
+        ("2026-05-01T09:00:00.000000001Z", "2026-05-01T09:00:00.000000001Z", True),
+        ("2026-05-01T09:00:00.000000002Z", "2026-05-01T09:00:00.000000001Z", False),
+        # As texts, the later one would come first.
+        ("2026-05-01T09:00:00Z", "2026-05-01T09:00:00.000000001Z", True),
+        ("2026-05-01T09:00:00.9Z", "2026-05-01T09:00:00.10Z", False),
+    ],
+)
+def test_a_snapshot_of_a_moment_is_later_to_the_nanosecond(kind: str, earlier: str, later: str, contains: bool) -> None:
+    is_later(kind, earlier, later, contains)
+
+
+def test_cells_are_told_again_as_of_an_hour_before_they_were_read() -> None:
+    assert Restated.before("2026-05-01T09:30:00.000000007Z").text == "2026-05-01T08:30:00.000000007Z"
+
+
+OF_SPANNER = {"reconcile.snapshot.database": "projects/p/instances/i/databases/d"}
+OF_BIGTABLE = {"reconcile.snapshot.instance": "projects/p/instances/i", "reconcile.snapshot.table": "t"}
+
+
+@pytest.mark.parametrize(
+    ("job", "kind", "said", "complaint"),
+    [
+        ("datastream files", "pg_snapshot", {}, None),
+        ("spanner projects/p/instances/i/databases/d/everything", "read_timestamp", OF_SPANNER, None),
+        ("bigtable projects/p/instances/i/tables/t", "commit_timestamp", OF_BIGTABLE, None),
+        (None, "read_timestamp", OF_SPANNER, None),
+        (
+            "spanner projects/p/instances/i/databases/d2/everything", "read_timestamp", OF_SPANNER,
+            "and the snapshot is of projects/p/instances/i/databases/d: take it from the database of the log",
+        ),
+        ("bigtable projects/p/instances/i/tables/t2", "commit_timestamp", OF_BIGTABLE, "is of .*/tables/t: take it"),
+        ("datastream files", "read_timestamp", OF_SPANNER, "and the snapshot is of projects/p/.*/databases/d: take"),
+        ("spanner projects/p/instances/i/databases/d/everything", "pg_snapshot", {}, "the snapshot is of PostgreSQL"),
+        ("table lake.orders", "pg_snapshot", {}, "only beside the files of Datastream and the change streams of"),
+        ("snapshot", "pg_snapshot", {}, "holds snapshots of tables without a log"),
+    ],
+)  # fmt: skip
+def test_a_snapshot_is_staged_beside_the_log_of_its_own_database(
+    monkeypatch: pytest.MonkeyPatch, job: str | None, kind: str, said: dict[str, str], complaint: str | None
+) -> None:
+    texts = {"pg_snapshot": "9:9:"}
+    position = position_of(kind, texts.get(kind, "2026-05-01T09:00:00Z"), "lake.orders_source")
+    run = run_of_job()
+    run.job.staging = type("Name", (), {"catalog": None, "sql": "lake.changes", "__str__": lambda self: self.sql})()
+    kept = type("Format", (), {"properties": lambda self, spark, table: {"reconcile.job": job} if job else {}})()
+    monkeypatch.setattr(log_snapshots, "format_of", lambda spark, catalog: kept)
+    if complaint is None:
+        run._refuse_other_job(position, said)
+        return
+    with pytest.raises(UsageError, match=complaint):
+        run._refuse_other_job(position, said)
