@@ -412,7 +412,7 @@ def test_every_row_is_right_after_one_snapshot_although_a_tenth_of_the_records_i
     shop: Shop, workload: Workload
 ) -> None:
     repair = Repair(shop)
-    assert repair.append(loses=True) > 0
+    repair.append(loses=True)
     repair.run()
     while workload.transactions < 400:
         time.sleep(0.1)
