@@ -43,6 +43,7 @@
           else "if(_change_snapshot = 'before', concat('-', substring(_change_sequence, 2)), " ~ ("_change_sequence" if is_in_order else "concat('" ~ generation ~ "', substring(_change_sequence, 5))") ~ ")",
       '_change_error': '_change_error' if is_in_order
           else "nullif(concat_ws('; ', _change_error, " ~ ("if(_change_error is null and " ~ reconcile.is_in_log() ~ " and try_cast(_change_transaction as bigint) is null, " ~ reconcile.literal(complaint) ~ ", null), " if tells_transactions) ~ "if(_change_error is null and " ~ ('(' ~ late | join(' or ') ~ ')' if late | length > 1 else late[0]) ~ ", " ~ reconcile.literal(complaint_of_late) ~ ", null)), '')"} -%}
+{%- set log -%}
 select
     {%- for name in declared + names %}
     {{ replaced[name] ~ (' as ' ~ name if replaced[name] != name) if name in replaced else name }},
@@ -58,12 +59,20 @@ lateral view explode(array(array(
 ))) as _change_sides
 {%- endif %}
 lateral view explode(array({{ sides[-1] }})) as _change_snapshot
-union all
-{{ reconcile._rows_of_snapshots(snapshots, relation, columns, names) }}
+{%- endset -%}
+{%- set whole = log ~ '\nunion all\n' ~ reconcile._rows_of_snapshots(snapshots, relation, columns, names) -%}
+{%- if snapshots | length == 1 -%}
+  {#- For `compare_buckets`. -#}
+  {%- do graph.setdefault('reconcile_repairs', {}).update({model.unique_id: {
+        'whole': whole, 'log': log, 'differing': log ~ '\nunion all\n' ~ reconcile._rows_of_snapshots(
+            snapshots, relation, columns, names, reconcile.model_relations(this).buckets_cache)}}) -%}
+{%- endif -%}
+{{ whole }}
 {%- endmacro %}
 
-{#- The rows of snapshots as change records. How a column says that Datastream writes it does not hold for them. -#}
-{%- macro _rows_of_snapshots(snapshots, relation, columns, names) -%}
+{#- The rows of snapshots as change records. How a column says that Datastream writes it does not hold for them.
+    `buckets`: the relation of the buckets to which the rows have to belong, see `compare_buckets`. -#}
+{%- macro _rows_of_snapshots(snapshots, relation, columns, names, buckets=none) -%}
 {%- set plain = [] -%}
 {%- for column in columns -%}
   {%- do plain.append(dict(column, encoding=none, infinity_is_null=false, zero_date=false, type=reconcile.column_type(column.type.ddl) if 'binary' in column.type.ddl else column.type)) -%}
@@ -80,6 +89,9 @@ union all
 select {{ reconcile.masked_record(columns) }}, source, batch, origin
 from {{ reconcile.qualified(relation) }}
 where object = {{ reconcile.literal(reconcile.snapshot_rows_object(snapshots[0].object)) }} and source = 'snapshot' and batch {{ '= ' ~ snapshots[0].batch if snapshots | length == 1 else 'in (' ~ snapshots | map(attribute='batch') | join(', ') ~ ')' }}
+{%- if buckets %}
+and {{ reconcile.is_in_buckets(snapshots[0], columns, buckets) }}
+{%- endif %}
 {%- endset -%}
 {%- set rows -%}
 select *

@@ -4,6 +4,7 @@
     run reports about their columns, a list of sentences. -#}
 {%- macro parse_range(relations, settings, range) -%}
   {%- do reconcile.refuse_unaccounted_rows(relations, settings, range) -%}
+  {%- do reconcile.compare_buckets(relations, settings, range) -%}
   {%- do reconcile.run_statements(reconcile._get_changes_statements(relations, settings, range)) -%}
   {%- do reconcile.refuse_purge_meanwhile(settings.inputs, range) -%}
   {%- do reconcile.refuse_unreadable_rows(relations.changes_cache, range.repair.snapshot) if range.repair -%}
@@ -30,7 +31,7 @@
   {%- do settings.update({'fields': fields}) -%}
   {%- set noted = ['_change_table', '_change_fields', '_change_key', '_change_schema', '_change_macro', '_change_zero_dates'] -%}
   {%- set records = (
-        reconcile.checked_records_beside_snapshot(sql, fields, settings.form, range, fields | select('in', noted) | list) if settings.snapshot
+        reconcile.checked_records_beside_snapshot(range.repair.sql or sql, fields, settings.form, range, fields | select('in', noted) | list) if settings.snapshot
         else reconcile.checked_records(
             reconcile.records_as_of(sql, settings.as_of), fields, settings.form, range.first, range.last,
             extra_columns=fields | select('in', noted) | list)) -%}

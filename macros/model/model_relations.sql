@@ -13,6 +13,7 @@
       'changes_cache': 'reconcile_changes_' ~ name,
       'notes_cache': 'reconcile_notes_' ~ name,
       'fold_cache': 'reconcile_fold_' ~ name,
+      'buckets_cache': 'reconcile_buckets_' ~ name,
       'rows_cache': 'reconcile_rows_' ~ name,
       'keys_cache': 'reconcile_keys_' ~ name,
       'records_cache': 'reconcile_records_' ~ name,

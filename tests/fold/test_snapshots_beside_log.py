@@ -50,6 +50,10 @@ def text(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+BUCKETS = "macros/materializations/current_state/differing_buckets.sql"
+# What large snapshots are: compared with the base table by checksums of buckets, here of about one row each.
+BY_BUCKETS = {BUCKETS: {"return(100000)": "return(0)"}}
+by_buckets_too = pytest.mark.parametrize("replaced", [None, BY_BUCKETS], ids=["row by row", "by buckets"])
 KINDS = {"postgresql": "pg_snapshot", "mysql": "binlog", "oracle": "scn", "sqlserver": "lsn"}
 
 
@@ -195,8 +199,11 @@ def memory(spark: SparkSession) -> Iterator[Memory]:
 # --- what a snapshot does --------------------------------------------------------------------------------------------
 
 
-def test_a_gap_is_repaired_deletes_included_and_late_changes_of_before_change_nothing(memory: Memory) -> None:
-    things = Things(memory, "gap")
+@by_buckets_too
+def test_a_gap_is_repaired_deletes_included_and_late_changes_of_before_change_nothing(
+    memory: Memory, replaced: Any
+) -> None:
+    things = Things(memory, f"gap_{bool(replaced)}", MODELS, replaced)
     before = [change(1, "a", 1, 1), change(2, "b", 2, 1), change(3, "c", 3, 1)]
     things.append(*before, change(5, "e", 4, 9), change(6, "f", 5, 9), hours=-0.5)
     things.run()
@@ -511,8 +518,9 @@ def test_what_staging_has_lost_of_its_snapshots_is_noticed(memory: Memory) -> No
 # --- a binary log ----------------------------------------------------------------------------------------------------
 
 
-def test_a_table_of_mysql_is_repaired_at_a_place_of_its_binary_log(memory: Memory) -> None:
-    things = Things(memory, "mysql", {"things": MODELS["things"]}, source="mysql")
+@by_buckets_too
+def test_a_table_of_mysql_is_repaired_at_a_place_of_its_binary_log(memory: Memory, replaced: Any) -> None:
+    things = Things(memory, f"mysql_{bool(replaced)}", {"things": MODELS["things"]}, replaced, source="mysql")
     # Long ago, one transaction at the very place of the snapshot. Which of its changes is the last is not told.
     long_ago = TAKEN - timedelta(days=3)
     things.append(of_mysql(8, "h", 14, committed=long_ago), of_mysql(8, None, 14, committed=long_ago), hours=-72)
@@ -575,9 +583,12 @@ def test_a_later_change_of_a_binary_log_that_begins_anew_is_quarantined(memory: 
 # --- logs that do not tell what was committed when --------------------------------------------------------------------
 
 
-def test_a_table_of_sqlserver_is_repaired_at_the_last_number_that_its_capture_had(memory: Memory) -> None:
+@by_buckets_too
+def test_a_table_of_sqlserver_is_repaired_at_the_last_number_that_its_capture_had(
+    memory: Memory, replaced: Any
+) -> None:
     """The rows of the snapshot have all changes up to that number, and maybe more."""
-    things = Things(memory, "sqlserver", {"things": MODELS["things"]}, source="sqlserver")
+    things = Things(memory, f"sqlserver_{bool(replaced)}", {"things": MODELS["things"]}, replaced, source="sqlserver")
 
     def told(id_: int, name: str | None, place: int, **said: Any) -> str:
         return change(id_, name, place, None, source="sqlserver", **({"committed": TAKEN} | said))
@@ -864,6 +875,16 @@ def test_histories_with_snapshots_at_random_moments_give_the_rows_of_the_plain_f
     assert live(memory, f"lives_of_{source}_{seed}", Lives(200, seed, source=source)) > 1000
 
 
+@pytest.mark.parametrize("source", [SOURCES[0], *(pytest.param(name, marks=pytest.mark.soak) for name in SOURCES[1:])])
+def test_histories_give_the_rows_of_the_plain_fold_where_snapshots_are_compared_by_buckets(
+    memory: Memory, source: str
+) -> None:
+    # Buckets of three rows: some differ by a row, and some do not.
+    replaced = {BUCKETS: {**BY_BUCKETS[BUCKETS], "), 1048576)": "), 400)"}}
+    lives = Lives(200, 1, source=source)
+    assert live(memory, f"buckets_of_{source}", lives, {"things": MODELS["things"]}, replaced) > 1000
+
+
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(
     "seed", [pytest.param(4, marks=pytest.mark.soak), *(pytest.param(n, marks=pytest.mark.matrix) for n in range(1, 4))]
@@ -886,7 +907,7 @@ BUGS = {
         RANGE: {"'first': [begun, first] | min}": "'first': first}"}
     },
     "a snapshot deletes what came after it": {
-        FOLD: {"_of_snapshot(snapshot) }} and not _change_sets_row, false": "_of_snapshot(snapshot) }}, false"}
+        FOLD: {"_of_snapshot(snapshot) }} and not _change_sets_row{{": "_of_snapshot(snapshot) }}{{"}
     },
     "absent rows stay": {FOLD: {"{{ reconcile.floor_of_snapshot(snapshot) }} and not": "'0' and not"}},
     "rows of the snapshot are never merged": {FOLD: {"'row' and _change_equals_base and": "'row' and"}},
@@ -987,6 +1008,25 @@ def test_a_planted_bug_of_histories_is_found(memory: Memory, bug: str) -> None:
         live_in_history(
             memory, f"bug_of_history_{list(HISTORY_BUGS).index(bug)}", Lives(60, 3, parts=3), HISTORY_BUGS[bug]
         )
+
+
+BUGS_OF_BUCKETS = {
+    "no bucket differs": {BUCKETS: {"bit_xor(digest) <> 0 or bit_xor(second_digest) <> 0": "false"}},
+    "rows of buckets that do not differ are absent": {FOLD: {"{{ ' and _change_is_compared' if compares }}": ""}},
+    "keys that changes name are new": {
+        BUCKETS: {"where differing.bucket is not null or _change_is_named": "where differing.bucket is not null"}
+    },
+}
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("bug", BUGS_OF_BUCKETS)
+def test_a_planted_bug_of_buckets_is_found(memory: Memory, bug: str) -> None:
+    planted = BUGS_OF_BUCKETS[bug]
+    replaced = {**planted, BUCKETS: {**BY_BUCKETS[BUCKETS], **planted.get(BUCKETS, {})}}
+    name = f"bug_of_buckets_{list(BUGS_OF_BUCKETS).index(bug)}"
+    with pytest.raises((Wrong, AssertionError)):
+        live(memory, name, Lives(60, 3, parts=3), {"things": MODELS["things"]}, replaced)
 
 
 # Seed 3 has what the bugs need: its two snapshots are far apart, and of what they contain some changes are lost.

@@ -219,6 +219,9 @@ SHAPES = {
     "postgresql_beside_a_snapshot": Shape(
         POSTGRESQL, snapshot=SNAPSHOT_BESIDE, phases=("first run", "increment", "replay", "rebuild")
     ),
+    "postgresql_beside_a_large_snapshot": Shape(
+        POSTGRESQL, snapshot={**SNAPSHOT_BESIDE, "rows": 100_000}, phases=("first run", "increment")
+    ),
     "postgresql_fresh_beside_a_snapshot": Shape(
         POSTGRESQL, snapshot=SNAPSHOT_BESIDE, meta={"fresh": True}, phases=("first run",)
     ),

@@ -34,7 +34,7 @@ where _change_batch >= {{ range.first }} or _change_is_placed_anew
     record whose sequence begins with a dash is contained in the snapshot, and sets no row. In a range with a new
     snapshot, a live row of the base table that is older than the snapshot, and that neither the snapshot nor a later
     change has, is absent: `_change_is_absent`. The snapshot's row of a key is not merged if the base table has the same
-    row. `_change_known_sequences`: the sequences of the changes that were read again; they are no records of the
+    row. Where buckets were compared, only rows of buckets that differ are here: see `compare_buckets`. `_change_known_sequences`: the sequences of the changes that were read again; they are no records of the
     range. -#}
 {%- macro newest_beside_snapshot(relations, form, snapshot, range) -%}
 {%- if form.partial_records -%}
@@ -49,6 +49,7 @@ where _change_batch >= {{ range.first }} or _change_is_placed_anew
 {%- set keys = form.unique_key -%}
 {%- set values = form.columns | rejectattr('name', 'in', keys) | list -%}
 {%- set finds_absent = range.repair and table -%}
+{%- set compares = finds_absent and range.repair.buckets is defined -%}
 {%- set base = {'_change_sequence': 'string', '_deleted': 'boolean', '_change_time': 'timestamp'} -%}
 {%- set both -%}
 select
@@ -63,7 +64,12 @@ select
     newest._change_batch,
     newest._deleted,
     newest._change_snapshot,
+    {%- if compares %}
+    coalesce(newest._change_row, if(base._change_is_compared or base._deleted, null, {{ reconcile._values_as_row(values, 'base.') }})) as _change_row,
+    coalesce(base._change_is_compared, true) as _change_is_compared,
+    {%- else %}
     newest._change_row,
+    {%- endif %}
     {%- if finds_absent %}
     newest._change_records is not null as _change_is_touched,
     {%- endif %}
@@ -80,7 +86,7 @@ from (
     {{ reconcile._newest_of_key(relations.changes_cache, form.columns, keys, range.first) | indent(4) }}
 ) as newest
 {%- if finds_absent %}
-full outer join {{ reconcile.stored_rows(table, form) }} as base
+full outer join {{ reconcile.rows_to_compare(relations, form, range) if compares else reconcile.stored_rows(table, form) }} as base
     on {{ reconcile.keys_match(keys, 'newest', 'base') }}
 {%- elif table %}
 left join (
@@ -135,7 +141,7 @@ from (
         *,
         {% if finds_absent -%}
         coalesce(
-            not _change_base_deleted and _change_base_sequence < {{ reconcile.floor_of_snapshot(snapshot) }} and not _change_sets_row, false
+            not _change_base_deleted and _change_base_sequence < {{ reconcile.floor_of_snapshot(snapshot) }} and not _change_sets_row{{ ' and _change_is_compared' if compares }}, false
         )
         {%- else %}false{% endif %} as _change_is_absent
     from (
@@ -147,10 +153,15 @@ where _change_is_touched or _change_is_absent
 {%- endif %}
 {%- endmacro %}
 
+{#- The values of a row beside its key as one, as SQL. -#}
+{%- macro _values_as_row(values, prefix='') -%}
+struct({% for column in values %}{{ prefix }}{{ reconcile.identifier(column.name) }}{{ ', ' if not loop.last }}{% else %}true as is_there{% endfor %})
+{%- endmacro %}
+
 {#- As `newest_records`. `_change_rows` is the number of the snapshot's rows of the key, and `_change_row` their
     values. `first`: the first batch of the range. -#}
 {%- macro _newest_of_key(changes, columns, keys, first) -%}
-{%- set values = columns | rejectattr('name', 'in', keys) | map(attribute='name') | list -%}
+{%- set values = columns | rejectattr('name', 'in', keys) | list -%}
 {%- set is_of_range = "_change_snapshot <> 'row' and _change_batch >= " ~ first -%}
 select
     {%- for key in keys %}
@@ -177,7 +188,7 @@ from (
         collect_set(if(_change_batch < {{ first }}, _change_sequence, null)) as known_sequences,
         count_if(_change_snapshot = 'row') as snapshot_rows,
         max_by(
-            struct({% for name in values %}{{ reconcile.identifier(name) }}{{ ', ' if not loop.last }}{% else %}true as is_there{% endfor %}),
+            {{ reconcile._values_as_row(values) }},
             if(_change_snapshot = 'row', _change_sequence, null)
         ) as snapshot_row
     from {{ changes }}
@@ -202,6 +213,7 @@ from (
 {%- macro _row_counts_beside_snapshot(relations, range) -%}
 {%- set fold, changes = relations.fold_cache, relations.changes_cache -%}
 {%- set is_row = "_change_snapshot = 'row'" -%}
+{%- set rows_in_changes = '(select count_if(' ~ is_row ~ ') from ' ~ changes ~ ')' -%}
 select
     {{ range.delivered }} as delivered,
     (select count_if(_change_error is not null and _change_snapshot <> 'row') from {{ changes }}) as quarantined,
@@ -216,11 +228,11 @@ select
     count_if(_change_base_sequence is null) as new_keys,
     count_if(_change_is_merged) as merged,
     max(if(_change_is_merged, _change_batch, null)) as base_batch,
-    (select count_if({{ is_row }}) from {{ changes }}) as snapshot_rows,
+    {{ range.repair.snapshot.rows if range.repair.buckets is defined else rows_in_changes }} as snapshot_rows,
     count_if(_change_is_set_by_snapshot and _change_is_merged and not _change_was_live) as snapshot_inserted,
     count_if(_change_is_set_by_snapshot and _change_is_merged and _change_was_live) as snapshot_updated,
     count_if(_change_is_absent) as snapshot_deleted,
-    coalesce(sum(if(_change_is_set_by_snapshot and not _change_is_merged, _change_rows, 0)), 0) as snapshot_duplicate,
+    coalesce(sum(if(_change_is_set_by_snapshot and not _change_is_merged, _change_rows, 0)), 0){{ ' + ' ~ range.repair.snapshot.rows ~ ' - ' ~ rows_in_changes if range.repair.buckets is defined }} as snapshot_duplicate,
     coalesce(sum(if(_change_is_set_by_snapshot, 0, _change_rows)), 0) as snapshot_superseded,
     count_if(_change_is_in_doubt) as snapshot_in_doubt
 from (

@@ -524,7 +524,7 @@ select
     (select count_if(_change_snapshot = 'row') from reconcile_changes_da2f7fd25744) as snapshot_rows,
     count_if(_change_is_set_by_snapshot and not _change_was_live) as snapshot_inserted,
     count_if(_change_is_set_by_snapshot and _change_was_live and not _change_equals_base) as snapshot_updated,
-    count_if(_change_is_absent) as snapshot_deleted,
+    count_if(_change_is_absent and _change_was_live) as snapshot_deleted,
     coalesce(sum(if(_change_is_set_by_snapshot and _change_was_live and _change_equals_base, _change_rows, 0)), 0) as snapshot_duplicate,
     coalesce(sum(if(_change_is_set_by_snapshot, 0, _change_rows)), 0) as snapshot_superseded,
     0 as snapshot_in_doubt
@@ -590,7 +590,7 @@ select
     0 as tombstoned,
     (select max(case when get_json_object(record, '$.cut_time') rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(get_json_object(record, '$.cut_time') as timestamp) when get_json_object(record, '$.cut_time') rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(get_json_object(record, '$.cut_time') rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', get_json_object(record, '$.cut_time'), concat(get_json_object(record, '$.cut_time'), if(get_json_object(record, '$.cut_time') like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end) as cut_time
 from `lake`.`shop_changes`
-where object = '#cut' and batch = 5) as cut_time,
+where object = '#cut' and batch <= 5) as cut_time,
     cast(null as timestamp) as watermark,
     0 as base_batch,
     1 as retried,
@@ -641,7 +641,7 @@ select
     0 as tombstoned,
     (select max(case when get_json_object(record, '$.cut_time') rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(get_json_object(record, '$.cut_time') as timestamp) when get_json_object(record, '$.cut_time') rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(get_json_object(record, '$.cut_time') rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', get_json_object(record, '$.cut_time'), concat(get_json_object(record, '$.cut_time'), if(get_json_object(record, '$.cut_time') like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end) as cut_time
 from `lake`.`shop_changes`
-where object = '#cut' and batch = 5) as cut_time,
+where object = '#cut' and batch <= 5) as cut_time,
     cast(null as timestamp) as watermark,
     0 as base_batch,
     1 as retried,

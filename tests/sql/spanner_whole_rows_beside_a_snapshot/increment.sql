@@ -513,7 +513,7 @@ select
     0 as tombstoned,
     (select max(case when get_json_object(record, '$.cut_time') rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(get_json_object(record, '$.cut_time') as timestamp) when get_json_object(record, '$.cut_time') rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(get_json_object(record, '$.cut_time') rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', get_json_object(record, '$.cut_time'), concat(get_json_object(record, '$.cut_time'), if(get_json_object(record, '$.cut_time') like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end) as cut_time
 from `lake`.`shop_changes`
-where object = '#cut' and batch = 5) as cut_time,
+where object = '#cut' and batch <= 5) as cut_time,
     cast(null as timestamp) as watermark,
     5 as base_batch,
     cast(null as bigint) as retried,
@@ -593,7 +593,7 @@ select
     0 as tombstoned,
     (select max(case when get_json_object(record, '$.cut_time') rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(get_json_object(record, '$.cut_time') as timestamp) when get_json_object(record, '$.cut_time') rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(get_json_object(record, '$.cut_time') rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', get_json_object(record, '$.cut_time'), concat(get_json_object(record, '$.cut_time'), if(get_json_object(record, '$.cut_time') like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end) as cut_time
 from `lake`.`shop_changes`
-where object = '#cut' and batch = 5) as cut_time,
+where object = '#cut' and batch <= 5) as cut_time,
     cast(null as timestamp) as watermark,
     5 as base_batch,
     cast(null as bigint) as retried,

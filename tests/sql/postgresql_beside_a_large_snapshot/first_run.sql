@@ -1,0 +1,839 @@
+select object, max(last_batch) as batch
+from `demo`.`reconcile_ledger`
+where relation = 'lake.shop_changes' and kind = 'purge'
+group by object;
+
+show tblproperties `lake`.`shop_changes`;
+
+select
+    coalesce(max(last_batch), 0) as ledger_batch,
+    coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+    coalesce(max(place.entry), 0) as entry,
+    max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+    coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+    coalesce(max(retried), 0) as ledger_retried,
+    max_by(invocation_id, place) as invocation
+from (
+    select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+    from (
+        select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
+        from `demo`.`reconcile_ledger`
+        where relation = 'demo.orders'
+    )
+)
+where rebuilt is null or place >= rebuilt;
+
+select count(*) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 5;
+
+select count(*) from `lake`.`shop_changes` where object = '#snapshot of shop.orders' and source = 'snapshot' and batch = 5;
+
+select unix_micros(max(appended_at)) from `lake`.`shop_changes` where batch = 5;
+
+drop view if exists reconcile_notes_da2f7fd25744;
+
+drop view if exists reconcile_fold_da2f7fd25744;
+
+drop view if exists reconcile_changes_da2f7fd25744;
+
+set spark.sql.constraintPropagation.enabled = false;
+
+set spark.sql.legacy.storeAnalyzedPlanForView = true;
+
+set spark.sql.autoBroadcastJoinThreshold = -1;
+
+set spark.sql.adaptive.autoBroadcastJoinThreshold = 10m;
+
+cache table reconcile_changes_da2f7fd25744 as
+select *
+from (
+select
+    `id`,
+    `status`,
+    `total`,
+    `placed_at`,
+    `ratio`,
+    _change_type,
+    _change_sequence,
+    _change_id,
+    _change_time,
+    _change_batch,
+    _change_table,
+    _change_fields,
+    _change_key,
+    _change_schema,
+    _change_macro,
+    _change_snapshot,
+    _change_complaint as _change_error,
+    if(_change_complaint is null, null, _change_record) as _change_record,
+    _change_origin as _change_origin
+from (
+    select
+        *,
+        nullif(concat_ws(
+            '; ',
+            _change_error,
+            if(_change_error is null and `id` is null, 'key id is missing or NULL', null),
+            if(_change_error is null and (_change_sequence is null or _change_type is null), 'the record has no _change_sequence or no _change_type', null),
+            if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+        ), '') as _change_complaint
+    from (
+
+select
+    `id`,
+    `status`,
+    `total`,
+    `placed_at`,
+    `ratio`,
+    if(_change_snapshot = 'before', 'delete', _change_type) as _change_type,
+    if(_change_snapshot = 'before', concat('-', substring(_change_sequence, 2)), concat('0002', substring(_change_sequence, 5))) as _change_sequence,
+    _change_id,
+    _change_time,
+    _change_transaction,
+    _change_batch,
+    _change_columns,
+    nullif(concat_ws('; ', _change_error, if(_change_error is null and split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change', null), if(_change_error is null and _change_snapshot = 'before' and split_part(_change_sequence, '/', 2) = '1' and _change_time > to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 day', 'the snapshot beside the log contains the transaction by its id, and the change is a day or more later: the ids of 32 bits have begun anew since the snapshot; stage a new snapshot', null)), '') as _change_error,
+    _change_table,
+    _change_fields,
+    _change_key,
+    _change_schema,
+    _change_macro,
+    _change_record,
+    _change_origin,
+    _change_snapshot
+from (
+{the SELECT of postgresql/change_records.sql}
+) as of_log
+lateral view explode(array(_change_sequence)) as _change_place
+lateral view explode(array(case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 hour', (case
+    when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+    when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
+    else 0 + try_cast(_change_transaction as bigint)
+end < 18642 or (case
+    when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+    when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
+    else 0 + try_cast(_change_transaction as bigint)
+end < 18650 and case
+    when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+    when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
+    else 0 + try_cast(_change_transaction as bigint)
+end not in (18644,18646)))) then 'before' when not split_part(_change_place, '/', 2) = '0' and not (case
+    when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+    when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
+    else 0 + try_cast(_change_transaction as bigint)
+end < 18642 or (case
+    when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+    when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
+    else 0 + try_cast(_change_transaction as bigint)
+end < 18650 and case
+    when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+    when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
+    else 0 + try_cast(_change_transaction as bigint)
+end not in (18644,18646))) then 'after' else 'uncertain' end)) as _change_snapshot
+union all
+select
+    `value id` as `id`,
+    `value status` as `status`,
+    `value total` as `total`,
+    `value placed_at` as `placed_at`,
+    `value ratio` as `ratio`,
+    'insert' as _change_type,
+    concat('0002/0/', if(unix_millis(to_timestamp('2026-11-21T11:33:13.215524000Z')) >= 0, lpad(hex(unix_millis(to_timestamp('2026-11-21T11:33:13.215524000Z'))), 16, '0'), null), '/', concat(if('insert' = 'delete', '0', '1'), '/', lpad(hex(xxhash64('insert', `value id` is null, `value id`, `value placed_at` is null, `value placed_at`, `value ratio` is null, cast(`value ratio` as string), `value status` is null, `value status`, `value total` is null, `value total`)), 16, '0'))) as _change_sequence,
+    '0000' as _change_id,
+    to_timestamp('2026-11-21T11:33:13.215524000Z') as _change_time,
+    cast(null as string) as _change_transaction,
+    batch as _change_batch,
+    cast(null as array<string>) as _change_columns,
+    nullif(error, '') as _change_error,
+    cast(null as string) as _change_table,
+    cast(null as string) as _change_fields,
+    cast(null as string) as _change_key,
+    cast(null as string) as _change_schema,
+    cast(null as string) as _change_macro,
+    record as _change_record,
+    origin as _change_origin,
+    'row' as _change_snapshot
+from (
+select
+    *,
+    inline(array(struct(
+        concat_ws(
+            '; ',
+            if(_corrupt_record is not null or payload is null, 'the record does not have the form of a row of a snapshot', null),
+            if(
+                array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
+                concat_ws('; ', transform(names, (name, i) -> case
+                    when lost[i] then concat_ws(
+                        '; ',
+                        concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array('bigint', 'string', 'decimal(38,10)', 'timestamp', 'double')[i]),
+                        case
+                            when i in (0) then case
+                                when texts[i] rlike '^[-+]?\\d{1,20}$' then 'declare decimal(20,0)'
+                                when texts[i] rlike '^[-+]?\\d{1,38}$' then 'declare decimal(38,0)'
+                                when lower(texts[i]) in ('true', 'false') then 'declare boolean'
+                                when texts[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat(
+                                    'declare ', if(length(regexp_extract(texts[i], '^[-+]?0*(\\d*)', 1)) + length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1)) > 38, 'string for all digits', concat('\'decimal(', least(38, greatest(19, length(regexp_extract(texts[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1))), ',', length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1)), ')\'')),
+                                    if(length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1)) > 0, ', or double if it is a float at the source', ''),
+                                    if(coalesce(try_cast(texts[i] as bigint), try_cast(if(texts[i] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$', try_cast(texts[i] as decimal(38,0)), null) as bigint)) is null, '', ', or `meta: {round: true}`')
+                                )
+                                else 'declare string'
+                            end
+                            when i in (1) then case when left(texts[i], 1) = '[' then 'declare array<string>' end
+                            when i in (2) then case
+                                when texts[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat(
+                                    'declare ', if(length(regexp_extract(texts[i], '^[-+]?0*(\\d*)', 1)) + greatest(10, length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1))) > 38, 'string for all digits', concat('\'decimal(', least(38, greatest(28, length(regexp_extract(texts[i], '^[-+]?0*(\\d*)', 1))) + greatest(10, length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1)))), ',', greatest(10, length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1))), ')\'')),
+                                    if(length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1)) > 10, ', or double if it is a float at the source', ''),
+                                    if(if(texts[i] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$', try_cast(texts[i] as decimal(38,10)), null) is null, '', ', or `meta: {round: true}`')
+                                )
+                                else 'declare string'
+                            end
+                            when i in (3) then case
+                                when try_cast(texts[i] as bigint) is not null then 'declare bigint'
+                                when texts[i] rlike '[.]\\d{6}\\d*[1-9]' and try_cast(texts[i] as timestamp) is not null then 'it is finer than a microsecond: declare string for all digits, or `meta: {round: true}`'
+                                else 'declare string'
+                            end
+                            when i in (4) then 'declare string'
+                            else cast(null as string)
+                        end
+                    )
+                    when cardinality(filter(field_names, field -> field = name)) > 1
+                        then concat(name, ': several fields have this name')
+                    when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
+                        then concat(name, ': the names of several fields differ from it only in upper and lower case; declare the column with the exact name of one of them')
+                end)),
+                null
+            )
+        ) as error
+    )))
+from (
+-- whether a column's type cannot hold the value that was delivered
+select
+    *,
+    array(
+        texts[0] is not null and `value id` is null,
+        texts[1] is not null and `value status` is null,
+        texts[2] is not null and `value total` is null,
+        texts[3] is not null and `value placed_at` is null,
+        texts[4] is not null and `value ratio` is null
+    ) as lost
+from (
+select
+    *,
+    coalesce(try_cast(texts[0] as bigint), try_cast(if(texts[0] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[0]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[0] as decimal(38,0)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[0] as decimal(38,0)), null) as bigint)) as `value id`,
+    if(left(texts[1], 1) in ('{', '[') and schema_of_variant(fields[1]) <> 'STRING', null, texts[1]) as `value status`,
+    if(texts[2] rlike '^\\s*[-+]?\\d*\\.?\\d{0,10}\\s*$' or texts[2] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[2]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[2] as decimal(38,10)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[2] as decimal(38,10)), null) as `value total`,
+    case when texts[3] rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(texts[3] as timestamp) when texts[3] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(texts[3] rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', texts[3], concat(texts[3], if(texts[3] like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as `value placed_at`,
+    if(texts[4] rlike '^[-+.0-9eE\\s]+$', nullif(nullif(try_cast(texts[4] as double), double('Infinity')), double('-Infinity')), if(lower(texts[4]) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast(texts[4] as double), null)) as `value ratio`
+from (
+-- every value as the text that was delivered, digit for digit
+select
+    *,
+    cast(fields as array<string>) as texts
+from (
+select
+    *,
+    if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields,
+    concat(
+        array_join(transform(map_values(payload), value -> coalesce(left(schema_of_variant(value), 2), 'VO')), ''),
+        if(field_names is null, concat(':', coalesce(map_keys(payload)[0], '')), concat('=', to_json(field_names)))
+    ) as fields_of_payload
+from (
+-- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
+select
+    *,
+    array('id', 'status', 'total', 'placed_at', 'ratio') as names,
+    if(map_keys(payload) in (array('id', 'status', 'total', 'placed_at', 'ratio'), array('ID', 'STATUS', 'TOTAL', 'PLACED_AT', 'RATIO')), null, map_keys(payload)) as field_names,
+    transform(field_names, name -> lower(name)) as lower_names
+from (
+select *, row as payload
+from (
+select *
+from (
+select record, source, batch, origin
+from `lake`.`shop_changes`
+where object = '#snapshot of shop.orders' and source = 'snapshot' and batch = 5
+) as staged
+lateral view inline(array(
+    from_json(record, 'row map<string, variant>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
+)) read
+) as rows
+) as payloads
+) as located
+) as fields
+) as texts
+) as typed
+) as checked
+) as judged
+    )
+    where _change_batch between 1 and 5
+)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_changes_da2f7fd25744' is not null;
+
+show tblproperties `lake`.`shop_changes`;
+
+select count(*) as unreadable, min(_change_error) as reason from reconcile_changes_da2f7fd25744 where _change_snapshot = 'row' and _change_error is not null;
+
+select
+    count_if(_change_error is null) as readable,
+    count(_change_macro) as of_other_source,
+    mode(_change_macro, true) as fitting_macro,
+    array_join(array_sort(collect_set(hex(_change_table))), ',') as tables
+from reconcile_changes_da2f7fd25744;
+
+cache lazy table reconcile_notes_da2f7fd25744 as
+select *
+from (
+select *
+from (
+    select
+        *,
+        min(batch) over (partition by kind, subject, name, spelled, replace(form, 'whole ', '')) as first_batch,
+        bool_or(not is_missing) over (partition by kind, subject) as was_present,
+        max(if(is_missing, batch, null)) over (partition by kind, subject order by batch range between unbounded preceding and 1 preceding)
+            >= coalesce(max(if(is_missing, null, batch)) over (partition by kind, subject order by batch range between unbounded preceding and 1 preceding), 0) as is_back,
+        names_of_batch <> coalesce(max(struct(batch, names_of_batch)) over (partition by kind, subject order by batch range between unbounded preceding and 1 preceding).names_of_batch, array()) as is_switch
+    from (
+        select *, array_sort(collect_set(name) over (partition by kind, subject, batch)) as names_of_batch
+        from (
+            select batch, kind, name, spelled, form, is_declared, records, form <=> 'missing' as is_missing, if(kind = 'column', name, kind) as subject, true as is_of_range
+            from (
+                select batch, kind, name, spelled, form, is_declared, sum(if(form <=> 'missing', whole_records, records)) as records
+                from (
+                    select *, case
+                        when _change_fields is null then cast(array() as array<string>)
+                        when substring(_change_fields, length(letters) + 1, 1) = '=' then from_json(substring(_change_fields, length(letters) + 2), 'array<string>')
+                        when substring(_change_fields, length(letters) + 2) = 'id' then array('id', 'status', 'total', 'placed_at', 'ratio')
+                        else transform(array('id', 'status', 'total', 'placed_at', 'ratio'), name -> upper(name))
+                    end as names
+                    from (
+                        select
+                            _change_batch as batch,
+                            _change_fields,
+                            _change_key,
+                            _change_schema,
+                            regexp_extract(_change_fields, '^[A-Z]*', 0) as letters,
+                            count(*) as records,
+                            count_if(_change_type <> 'delete') as whole_records
+                        from reconcile_changes_da2f7fd25744
+                        group by _change_batch, _change_fields, _change_key, _change_schema
+                    )
+                )
+                lateral view inline(concat(
+                    transform(names, (name, i) -> struct(
+                        'column' as kind,
+                        lower(name) as name,
+                        name as spelled,
+                        case
+                            when substring(letters, 2 * i + 1, 2) = 'VO' then 'null'
+                            when substring(letters, 2 * i + 1, 2) = 'ST' then 'text'
+                            when substring(letters, 2 * i + 1, 2) = 'BI' then 'whole number'
+                            when substring(letters, 2 * i + 1, 2) in ('DE', 'DO', 'FL') then 'number'
+                            when substring(letters, 2 * i + 1, 2) = 'BO' then 'boolean'
+                            else 'json'
+                        end as form,
+                        array_contains(array('id', 'status', 'total', 'placed_at', 'ratio'), lower(name)) as is_declared
+                    )),
+                    transform(
+                        if(_change_fields is null, array(), array_except(array('id', 'status', 'total', 'placed_at', 'ratio'), transform(names, name -> lower(name)))),
+                        name -> struct('column' as kind, name as name, cast(null as string) as spelled, 'missing' as form, true as is_declared)
+                    ),
+                    filter(
+                        array(
+                            struct('key' as kind, _change_key as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared),
+                            struct('schema' as kind, _change_schema as name, cast(null as string) as spelled, cast(null as string) as form, true as is_declared)
+                        ),
+                        fact -> fact.name is not null
+                    )
+                )) fact as kind, name, spelled, form, is_declared
+                where form is null or form <> 'missing' or whole_records > 0
+                group by batch, kind, name, spelled, form, is_declared
+            )
+        )
+    )
+)
+where is_of_range and (is_missing or kind = 'column' and not is_declared or kind = 'column' and batch = first_batch or is_back or kind <> 'column' and is_switch)
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_notes_da2f7fd25744' is not null;
+
+select kind, name, is_declared, bool_or(form <=> 'missing') as is_missing, bool_or(was_present) as was_present
+from reconcile_notes_da2f7fd25744
+group by kind, name, is_declared
+order by kind, name;
+
+insert into `demo`.`reconcile_columns_seen`
+replace where relation = 'demo.orders'
+select 'demo.orders' as relation, batch, kind, name, spelled, form, is_declared, records
+from reconcile_notes_da2f7fd25744;
+
+set `spark.databricks.delta.commitInfo.userMetadata` = `reconcile da2f7fd25744 5 1767225600000000 00000000-0000-0000-0000-000000000000`;
+
+cache table reconcile_fold_da2f7fd25744 as
+select *
+from (
+select
+    `id`,
+    `status`,
+    `total`,
+    `placed_at`,
+    `ratio`,
+    _change_sequence,
+    _change_time,
+    _change_batch,
+    _deleted,
+    _change_snapshot,
+    _change_records,
+    _change_rows,
+    _change_sequences,
+    _change_known_sequences,
+    _change_base_sequence,
+    _change_base_deleted,
+    _change_base_time,
+    _change_is_absent,
+    case
+        when _change_is_absent then true
+        when not _change_sets_row then false
+        when _change_base_sequence is null then true
+        when _change_snapshot = 'row' and _change_equals_base and not _change_base_deleted then false
+        else _change_sequence > _change_base_sequence
+    end as _change_is_merged,
+    coalesce(
+        not _change_is_absent and _change_snapshot = 'uncertain' and split_part(_change_sequence, '/', 2) = '1'
+        and if(_change_row is null, not _deleted, _deleted or not (folded.`status` <=> folded._change_row.`status` and folded.`total` <=> folded._change_row.`total` and folded.`placed_at` <=> folded._change_row.`placed_at` and cast(folded.`ratio` as string) <=> cast(folded._change_row.`ratio` as string))), false
+    ) as _change_is_in_doubt
+from (
+    select
+        *,
+        false as _change_is_absent
+    from (
+        select
+            newest.`id`,
+            newest.`status`,
+            newest.`total`,
+            newest.`placed_at`,
+            newest.`ratio`,
+            newest._change_sequence,
+            newest._change_time,
+            newest._change_batch,
+            newest._deleted,
+            newest._change_snapshot,
+            newest._change_row,
+            coalesce(newest._change_records, 0) as _change_records,
+            coalesce(newest._change_rows, 0) as _change_rows,
+            coalesce(newest._change_sequences, cast(array() as array<string>)) as _change_sequences,
+            coalesce(newest._change_known_sequences, cast(array() as array<string>)) as _change_known_sequences,
+            coalesce(newest._change_sequence >= '0', false) as _change_sets_row,
+            cast(null as string) as _change_base_sequence,
+            cast(null as boolean) as _change_base_deleted,
+            cast(null as timestamp) as _change_base_time,
+            false as _change_equals_base
+        from (
+            select
+                `id`,
+                newest.* except (`id`),
+                records as _change_records,
+                sequences as _change_sequences,
+                known_sequences as _change_known_sequences,
+                snapshot_rows as _change_rows,
+                snapshot_row as _change_row
+            from (
+                select
+                    `id`,
+                    max_by(
+                        struct(
+                            `id`,
+                            if(_change_type = 'delete', null, `status`) as `status`,
+                            if(_change_type = 'delete', null, `total`) as `total`,
+                            if(_change_type = 'delete', null, `placed_at`) as `placed_at`,
+                            if(_change_type = 'delete', null, `ratio`) as `ratio`,
+                            _change_sequence,
+                            _change_time,
+                            _change_batch,
+                            _change_type = 'delete' as _deleted,
+                            _change_snapshot
+                        ),
+                        struct(_change_sequence, -_change_batch)
+                    ) as newest,
+                    count_if(_change_snapshot <> 'row' and _change_batch >= 1) as records,
+                    collect_set(if(_change_snapshot <> 'row' and _change_batch >= 1, _change_sequence, null)) as sequences,
+                    collect_set(if(_change_batch < 1, _change_sequence, null)) as known_sequences,
+                    count_if(_change_snapshot = 'row') as snapshot_rows,
+                    max_by(
+                        struct(`status`, `total`, `placed_at`, `ratio`),
+                        if(_change_snapshot = 'row', _change_sequence, null)
+                    ) as snapshot_row
+                from reconcile_changes_da2f7fd25744
+                where _change_error is null
+                group by `id`
+            )
+        ) as newest
+    )
+) as folded
+)
+where '00000000-0000-0000-0000-000000000000 reconcile_fold_da2f7fd25744' is not null;
+
+select
+    100 as delivered,
+    (select count_if(_change_error is not null and _change_snapshot <> 'row') from reconcile_changes_da2f7fd25744) as quarantined,
+    coalesce(sum(_change_records - cardinality(_change_sequences) + cardinality(filter(_change_sequences, sequence -> sequence <=> _change_base_sequence or array_contains(_change_known_sequences, sequence)))), 0) as duplicate,
+    coalesce(sum(cardinality(filter(_change_sequences, sequence -> not sequence <=> _change_base_sequence and not array_contains(_change_known_sequences, sequence) and (sequence <> _change_sequence or not _change_is_applied)))), 0) as superseded,
+    0 as pending,
+    count_if(_change_is_applied) as applied,
+    count_if(_change_is_applied and not _deleted and not _change_was_live) as inserted,
+    count_if(_change_is_applied and not _deleted and _change_was_live) as updated,
+    count_if(_change_is_applied and _deleted and _change_was_live) as deleted,
+    count_if(_change_is_applied and _deleted and not _change_was_live) as tombstoned,
+    count_if(_change_base_sequence is null) as new_keys,
+    count_if(_change_is_merged) as merged,
+    max(if(_change_is_merged, _change_batch, null)) as base_batch,
+    (select count_if(_change_snapshot = 'row') from reconcile_changes_da2f7fd25744) as snapshot_rows,
+    count_if(_change_is_set_by_snapshot and _change_is_merged and not _change_was_live) as snapshot_inserted,
+    count_if(_change_is_set_by_snapshot and _change_is_merged and _change_was_live) as snapshot_updated,
+    count_if(_change_is_absent) as snapshot_deleted,
+    coalesce(sum(if(_change_is_set_by_snapshot and not _change_is_merged, _change_rows, 0)), 0) as snapshot_duplicate,
+    coalesce(sum(if(_change_is_set_by_snapshot, 0, _change_rows)), 0) as snapshot_superseded,
+    count_if(_change_is_in_doubt) as snapshot_in_doubt
+from (
+    select
+        *,
+        not _change_is_absent and _change_snapshot = 'row' and not coalesce(_change_base_sequence > _change_sequence, false) as _change_is_set_by_snapshot,
+        _change_is_merged and not _change_is_absent and _change_snapshot <> 'row' and not array_contains(_change_known_sequences, _change_sequence) as _change_is_applied,
+        coalesce(not _change_base_deleted, false) as _change_was_live
+    from reconcile_fold_da2f7fd25744
+);
+
+create or replace table `demo`.`orders__quarantine`
+using delta
+tblproperties (
+    'reconcile.quarantine' = 'demo.orders'
+)
+as
+select _change_record as record, _change_error, _change_id, _change_batch, _change_origin as origin
+from reconcile_changes_da2f7fd25744
+where _change_error is not null;
+
+create or replace table `demo`.`orders__base`
+using delta
+
+
+tblproperties (
+    'delta.enableDeletionVectors' = 'true',
+    'reconcile.snapshot_applied' = '2 0000',
+    'reconcile.declaration' = '{"columns": "ceb23bffee4dea245c03d0262ef1eea3", "sequence": "c81e728d9d4c2f636f067f89cc14862c", "sources": "de00264b714ba8af7e37b0784d8fc9be", "staging": "add1835c146bd9198e342164475daf7f", "unique_key": "f1bad39fc507eddafbda6175854b1fe5"}',
+    'reconcile.columns' = '5b7b226e616d65223a20226964222c202274797065223a2022626967696e74227d2c207b226e616d65223a2022737461747573222c202274797065223a2022737472696e67227d2c207b226e616d65223a2022746f74616c222c202274797065223a2022646563696d616c2833382c313029227d2c207b226e616d65223a2022706c616365645f6174222c202274797065223a202274696d657374616d70227d2c207b226e616d65223a2022726174696f222c202274797065223a2022646f75626c65227d5d'
+)
+as
+select `id`, `status`, `total`, `placed_at`, `ratio`, _change_sequence, _change_time, _change_batch, _deleted
+from reconcile_fold_da2f7fd25744
+where _change_is_merged;
+
+reset `spark.databricks.delta.commitInfo.userMetadata`;
+
+insert into `demo`.`reconcile_ledger` by name
+select
+    'demo.orders' as relation,
+    'shop.orders' as object,
+    'rebuild' as kind,
+    1 as first_batch,
+    5 as last_batch,
+    100 as delivered,
+    0 as applied,
+    0 as superseded,
+    0 as duplicate,
+    0 as quarantined,
+    0 as pending,
+    0 as inserted,
+    0 as updated,
+    0 as deleted,
+    0 as tombstoned,
+    cast(null as timestamp) as cut_time,
+    cast(null as timestamp) as watermark,
+    0 as base_batch,
+    cast(null as bigint) as retried,
+    cast(null as bigint) as deletes_batch,
+    <seconds> as seconds,
+    '00000000-0000-0000-0000-000000000000' as invocation_id,
+    current_timestamp() as recorded_at,
+    account.entry + 1 as entry,
+    timestamp_micros(1767225600000000) as last_appended_at,
+    0 as zero_dates,
+    cast(null as array<struct<reason: string, example_key: string, example_origin: string, batches: array<struct<batch: bigint, records: bigint>>>>) as quarantine_reasons,
+    (select count(*) from `demo`.`orders__base`) as stored_rows
+from (
+    select
+        coalesce(max(last_batch), 0) as ledger_batch,
+        coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+        coalesce(max(place.entry), 0) as entry,
+        max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+        coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+        coalesce(max(retried), 0) as ledger_retried,
+        max_by(invocation_id, place) as invocation
+    from (
+        select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+        from (
+            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            from `demo`.`reconcile_ledger`
+            where relation = 'demo.orders'
+        )
+    )
+    where rebuilt is null or place >= rebuilt
+) as account
+union all
+select
+    'demo.orders' as relation,
+    'shop.orders' as object,
+    'snapshot' as kind,
+    5 as first_batch,
+    5 as last_batch,
+    0 as delivered,
+    0 as applied,
+    0 as superseded,
+    0 as duplicate,
+    0 as quarantined,
+    0 as pending,
+    0 as inserted,
+    0 as updated,
+    0 as deleted,
+    0 as tombstoned,
+    cast(null as timestamp) as cut_time,
+    cast(null as timestamp) as watermark,
+    0 as base_batch,
+    cast(null as bigint) as retried,
+    cast(null as bigint) as deletes_batch,
+    <seconds> as seconds,
+    '00000000-0000-0000-0000-000000000000' as invocation_id,
+    current_timestamp() as recorded_at,
+    account.entry + 2 as entry,
+    timestamp_micros(1767225600000000) as last_appended_at,
+    0 as zero_dates,
+    cast(null as array<struct<reason: string, example_key: string, example_origin: string, batches: array<struct<batch: bigint, records: bigint>>>>) as quarantine_reasons,
+    cast(null as bigint) as stored_rows
+from (
+    select
+        coalesce(max(last_batch), 0) as ledger_batch,
+        coalesce(max_by(base_batch, place), 0) as ledger_base_batch,
+        coalesce(max(place.entry), 0) as entry,
+        max_by(unix_micros(last_appended_at), struct(last_batch, place)) as last_appended_at,
+        coalesce(max_by(deletes_batch, place) filter (where deletes_batch is not null), 0) as ledger_deletes_batch,
+        coalesce(max(retried), 0) as ledger_retried,
+        max_by(invocation_id, place) as invocation
+    from (
+        select *, max(if(kind = 'rebuild', place, null)) over () as rebuilt
+        from (
+            select kind, last_batch, base_batch, last_appended_at, deletes_batch, retried, invocation_id, struct(coalesce(entry, 0) as entry, recorded_at) as place
+            from `demo`.`reconcile_ledger`
+            where relation = 'demo.orders'
+        )
+    )
+    where rebuilt is null or place >= rebuilt
+) as account;
+
+drop view if exists reconcile_notes_da2f7fd25744;
+
+drop view if exists reconcile_fold_da2f7fd25744;
+
+drop view if exists reconcile_changes_da2f7fd25744;
+
+create view if not exists `demo`.`orders__changes`
+tblproperties ('reconcile.definition' = 'ddf84a7dedc1356e7bdb45c8e5ce1e19')
+as
+
+select
+    `id`,
+    `status`,
+    `total`,
+    `placed_at`,
+    `ratio`,
+    if(_change_snapshot = 'before', 'delete', _change_type) as _change_type,
+    if(_change_snapshot = 'before', concat('-', substring(_change_sequence, 2)), concat('0002', substring(_change_sequence, 5))) as _change_sequence,
+    _change_id,
+    _change_time,
+    _change_transaction,
+    _change_batch,
+    _change_columns,
+    nullif(concat_ws('; ', _change_error, if(_change_error is null and split_part(_change_sequence, '/', 2) = '1' and try_cast(_change_transaction as bigint) is null, 'the record names no transaction, by which the snapshot beside the log tells whether it contains the change', null), if(_change_error is null and _change_snapshot = 'before' and split_part(_change_sequence, '/', 2) = '1' and _change_time > to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 day', 'the snapshot beside the log contains the transaction by its id, and the change is a day or more later: the ids of 32 bits have begun anew since the snapshot; stage a new snapshot', null)), '') as _change_error,
+    _change_table,
+    _change_fields,
+    _change_key,
+    _change_schema,
+    _change_macro,
+    _change_record,
+    _change_origin,
+    _change_snapshot
+from (
+{the SELECT of postgresql/change_records.sql}
+) as of_log
+lateral view explode(array(_change_sequence)) as _change_place
+lateral view explode(array(case when if(split_part(_change_place, '/', 2) = '0', _change_time <= to_timestamp('2026-11-21T11:33:13.215524000Z') + interval '1 hour', (case
+    when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+    when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
+    else 0 + try_cast(_change_transaction as bigint)
+end < 18642 or (case
+    when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+    when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
+    else 0 + try_cast(_change_transaction as bigint)
+end < 18650 and case
+    when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+    when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
+    else 0 + try_cast(_change_transaction as bigint)
+end not in (18644,18646)))) then 'before' when not split_part(_change_place, '/', 2) = '0' and not (case
+    when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+    when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
+    else 0 + try_cast(_change_transaction as bigint)
+end < 18642 or (case
+    when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+    when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
+    else 0 + try_cast(_change_transaction as bigint)
+end < 18650 and case
+    when try_cast(_change_transaction as bigint) >= 4294967296 then try_cast(_change_transaction as bigint)
+    when 0 + try_cast(_change_transaction as bigint) < -2147464998 then 4294967296 + try_cast(_change_transaction as bigint)
+    else 0 + try_cast(_change_transaction as bigint)
+end not in (18644,18646))) then 'after' else 'uncertain' end)) as _change_snapshot
+union all
+select
+    `value id` as `id`,
+    `value status` as `status`,
+    `value total` as `total`,
+    `value placed_at` as `placed_at`,
+    `value ratio` as `ratio`,
+    'insert' as _change_type,
+    concat('0002/0/', if(unix_millis(to_timestamp('2026-11-21T11:33:13.215524000Z')) >= 0, lpad(hex(unix_millis(to_timestamp('2026-11-21T11:33:13.215524000Z'))), 16, '0'), null), '/', concat(if('insert' = 'delete', '0', '1'), '/', lpad(hex(xxhash64('insert', `value id` is null, `value id`, `value placed_at` is null, `value placed_at`, `value ratio` is null, cast(`value ratio` as string), `value status` is null, `value status`, `value total` is null, `value total`)), 16, '0'))) as _change_sequence,
+    '0000' as _change_id,
+    to_timestamp('2026-11-21T11:33:13.215524000Z') as _change_time,
+    cast(null as string) as _change_transaction,
+    batch as _change_batch,
+    cast(null as array<string>) as _change_columns,
+    nullif(error, '') as _change_error,
+    cast(null as string) as _change_table,
+    cast(null as string) as _change_fields,
+    cast(null as string) as _change_key,
+    cast(null as string) as _change_schema,
+    cast(null as string) as _change_macro,
+    record as _change_record,
+    origin as _change_origin,
+    'row' as _change_snapshot
+from (
+select
+    *,
+    inline(array(struct(
+        concat_ws(
+            '; ',
+            if(_corrupt_record is not null or payload is null, 'the record does not have the form of a row of a snapshot', null),
+            if(
+                array_contains(lost, true) or cardinality(array_distinct(lower_names)) < cardinality(lower_names),
+                concat_ws('; ', transform(names, (name, i) -> case
+                    when lost[i] then concat_ws(
+                        '; ',
+                        concat(name, ': \'', left(texts[i], 200), '\' is not exactly a ', array('bigint', 'string', 'decimal(38,10)', 'timestamp', 'double')[i]),
+                        case
+                            when i in (0) then case
+                                when texts[i] rlike '^[-+]?\\d{1,20}$' then 'declare decimal(20,0)'
+                                when texts[i] rlike '^[-+]?\\d{1,38}$' then 'declare decimal(38,0)'
+                                when lower(texts[i]) in ('true', 'false') then 'declare boolean'
+                                when texts[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat(
+                                    'declare ', if(length(regexp_extract(texts[i], '^[-+]?0*(\\d*)', 1)) + length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1)) > 38, 'string for all digits', concat('\'decimal(', least(38, greatest(19, length(regexp_extract(texts[i], '^[-+]?0*(\\d*)', 1))) + length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1))), ',', length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1)), ')\'')),
+                                    if(length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1)) > 0, ', or double if it is a float at the source', ''),
+                                    if(coalesce(try_cast(texts[i] as bigint), try_cast(if(texts[i] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$', try_cast(texts[i] as decimal(38,0)), null) as bigint)) is null, '', ', or `meta: {round: true}`')
+                                )
+                                else 'declare string'
+                            end
+                            when i in (1) then case when left(texts[i], 1) = '[' then 'declare array<string>' end
+                            when i in (2) then case
+                                when texts[i] rlike '^[-+]?\\d*[.]?\\d+$' then concat(
+                                    'declare ', if(length(regexp_extract(texts[i], '^[-+]?0*(\\d*)', 1)) + greatest(10, length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1))) > 38, 'string for all digits', concat('\'decimal(', least(38, greatest(28, length(regexp_extract(texts[i], '^[-+]?0*(\\d*)', 1))) + greatest(10, length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1)))), ',', greatest(10, length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1))), ')\'')),
+                                    if(length(regexp_extract(texts[i], '[.](\\d*?)0*$', 1)) > 10, ', or double if it is a float at the source', ''),
+                                    if(if(texts[i] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$', try_cast(texts[i] as decimal(38,10)), null) is null, '', ', or `meta: {round: true}`')
+                                )
+                                else 'declare string'
+                            end
+                            when i in (3) then case
+                                when try_cast(texts[i] as bigint) is not null then 'declare bigint'
+                                when texts[i] rlike '[.]\\d{6}\\d*[1-9]' and try_cast(texts[i] as timestamp) is not null then 'it is finer than a microsecond: declare string for all digits, or `meta: {round: true}`'
+                                else 'declare string'
+                            end
+                            when i in (4) then 'declare string'
+                            else cast(null as string)
+                        end
+                    )
+                    when cardinality(filter(field_names, field -> field = name)) > 1
+                        then concat(name, ': several fields have this name')
+                    when not array_contains(field_names, name) and cardinality(filter(lower_names, key -> key = lower(name))) > 1
+                        then concat(name, ': the names of several fields differ from it only in upper and lower case; declare the column with the exact name of one of them')
+                end)),
+                null
+            )
+        ) as error
+    )))
+from (
+-- whether a column's type cannot hold the value that was delivered
+select
+    *,
+    array(
+        texts[0] is not null and `value id` is null,
+        texts[1] is not null and `value status` is null,
+        texts[2] is not null and `value total` is null,
+        texts[3] is not null and `value placed_at` is null,
+        texts[4] is not null and `value ratio` is null
+    ) as lost
+from (
+select
+    *,
+    coalesce(try_cast(texts[0] as bigint), try_cast(if(texts[0] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[0]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[0] as decimal(38,0)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[0] as decimal(38,0)), null) as bigint)) as `value id`,
+    if(left(texts[1], 1) in ('{', '[') and schema_of_variant(fields[1]) <> 'STRING', null, texts[1]) as `value status`,
+    if(texts[2] rlike '^\\s*[-+]?\\d*\\.?\\d{0,10}\\s*$' or texts[2] rlike '^\\s*[-+]?(\\d+\\.?\\d*|\\.\\d+)([eE][-+]?\\d{1,3})?\\s*$' and trim('0' from translate(substring_index(upper(texts[2]), 'E', 1), '+-. ', '')) = trim('0' from translate(substring_index(upper(cast(try_cast(texts[2] as decimal(38,10)) as string)), 'E', 1), '+-. ', '')), try_cast(texts[2] as decimal(38,10)), null) as `value total`,
+    case when texts[3] rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(texts[3] as timestamp) when texts[3] rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{0,6}0*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(texts[3] rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', texts[3], concat(texts[3], if(texts[3] like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end as `value placed_at`,
+    if(texts[4] rlike '^[-+.0-9eE\\s]+$', nullif(nullif(try_cast(texts[4] as double), double('Infinity')), double('-Infinity')), if(lower(texts[4]) in ('nan', 'infinity', '-infinity', 'inf', '-inf'), try_cast(texts[4] as double), null)) as `value ratio`
+from (
+-- every value as the text that was delivered, digit for digit
+select
+    *,
+    cast(fields as array<string>) as texts
+from (
+select
+    *,
+    if(field_names is null, map_values(payload), transform(names, name -> coalesce(payload[name], get(map_values(payload), int(array_position(lower_names, lower(name))) - 1)))) as fields,
+    concat(
+        array_join(transform(map_values(payload), value -> coalesce(left(schema_of_variant(value), 2), 'VO')), ''),
+        if(field_names is null, concat(':', coalesce(map_keys(payload)[0], '')), concat('=', to_json(field_names)))
+    ) as fields_of_payload
+from (
+-- a field is found by its place where all are in their columns' places; else by its column's exact name, else by its name in any case
+select
+    *,
+    array('id', 'status', 'total', 'placed_at', 'ratio') as names,
+    if(map_keys(payload) in (array('id', 'status', 'total', 'placed_at', 'ratio'), array('ID', 'STATUS', 'TOTAL', 'PLACED_AT', 'RATIO')), null, map_keys(payload)) as field_names,
+    transform(field_names, name -> lower(name)) as lower_names
+from (
+select *, row as payload
+from (
+select *
+from (
+select record, source, batch, origin
+from `lake`.`shop_changes`
+where object = '#snapshot of shop.orders' and source = 'snapshot' and batch = 5
+) as staged
+lateral view inline(array(
+    from_json(record, 'row map<string, variant>, _corrupt_record string', map('maxStringLen', '2147483647', 'maxNumLen', '150000'))
+)) read
+) as rows
+) as payloads
+) as located
+) as fields
+) as texts
+) as typed
+) as checked
+) as judged;
+
+create view if not exists `demo`.`orders`
+tblproperties ('reconcile.definition' = '1d71091d9a618438db965e75bacbc5bd')
+as
+select
+    `id`,
+    `status`,
+    `total`,
+    `placed_at`,
+    `ratio`
+from `demo`.`orders__base`
+where
+    not _deleted;
+
+-- REBUILD batches 1-5: 0 of 100 applied; repaired at pg_snapshot 18642:18650:18644,18646: 0 inserted, 0 updated, 0 deleted
