@@ -1,6 +1,6 @@
 """Seconds that a snapshot beside the log of PostgreSQL takes: where it equals the base table, and where rows differ.
 
-A log of inserts is staged and merged. A snapshot of the same rows is staged and merged, and then one in which some rows
+A log of inserts, of two days before, is staged and merged. A snapshot of the same rows is staged and merged, and then one in which some rows
 differ: a third of them changed, a third missing from the log, a third missing from the source. All in one Spark session
 under the settings of conf/. The floor reads both sides once, as the run has to: it parses the staged rows of the
 snapshot, reads the base table, and adds up a hash of all columns of each.
@@ -67,7 +67,9 @@ class Repair:
             "{{ reconcile.datastream_postgresql(source('lake', 'changes'), table='shop.orders') }}",
             COLUMNS,
         )
-        stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        # A run with a snapshot reads again what was appended in the last hour before it.
+        long_ago = datetime.now(UTC) - timedelta(days=2)
+        stamp = long_ago.strftime("%Y-%m-%dT%H:%M:%SZ")
         metadata = (
             "named_struct('schema', 'shop', 'table', 'orders', 'change_type', 'INSERT', 'is_deleted', false, "
             "'tx_id', 100L, 'lsn', concat('0/', hex(id + 16)), 'primary_keys', array('id'))"
@@ -80,6 +82,7 @@ class Repair:
             )) as record, 'shop_orders' as object, 'a file' as origin
             from ({rows(f"select id from range({count})")})""")
         Staging(spark, STAGING, "datastream benchmark").append(records, "datastream", str(uuid.uuid4()), "x", 0, ["1"])
+        spark.sql(f"update {STAGING.sql} set appended_at = timestamp'{stamp}'")
 
     def merge(self) -> tuple[float, str]:
         """Return what dbt says that the model took, and what the run said of it."""

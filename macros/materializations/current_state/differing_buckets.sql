@@ -43,7 +43,7 @@
 pmod(xxhash64({{ values | join(', ') }}), 1048576)
 {%- endmacro %}
 
-{#- The values of a snapshot's staged rows, each NULL if its text is no value of its type; and `no <column>`, whether
+{#- The values of a snapshot's staged rows, each NULL if its text is no value of its type; and `_change_no <column>`, whether
     there is no text. The job has written the texts, so they need no more than a cast. -#}
 {%- macro plain_rows_of_snapshot(snapshot, relation, columns) -%}
 {%- set names, fields = {}, [] -%}
@@ -53,7 +53,7 @@ select
     {%- for column in columns %}
     {%- set text = 'row.' ~ reconcile.identifier(names[column.name | lower]) %}
     {{ reconcile._plain_value(text, column) }} as {{ reconcile.identifier(column.name) }},
-    {{ text }} is null as {{ reconcile.identifier('no ' ~ column.name) }}{{ ',' if not loop.last }}
+    {{ text }} is null as {{ reconcile.identifier('_change_no ' ~ column.name) }}{{ ',' if not loop.last }}
     {%- endfor %}
 from (
     select {{ reconcile._plain_row(fields) }} as row
@@ -70,7 +70,7 @@ from (
 {%- endmacro %}
 
 {%- macro _plain_value(text, column) -%}
-{{ text if column.type.name == 'string' else 'unbase64(' ~ text ~ ')' if column.type.name == 'binary' else 'try_cast(' ~ text ~ ' as ' ~ column.type.ddl ~ ')' }}
+{{ text if column.type.name == 'string' else 'try_to_binary(' ~ text ~ ", 'base64')" if column.type.name == 'binary' else 'try_cast(' ~ text ~ ' as ' ~ column.type.ddl ~ ')' }}
 {%- endmacro %}
 
 {#- The condition for a staged row of a snapshot to be in one of the buckets of a relation. `columns`: those of the model,
@@ -93,7 +93,7 @@ from (
 {%- set form, snapshot = settings.form, range.repair.snapshot -%}
 select bucket
 from (
-    select {{ reconcile.bucket_of_row(form.unique_key) }} as bucket, {{ reconcile._digests_of_row(form.columns, 'no ') }}
+    select {{ reconcile.bucket_of_row(form.unique_key) }} as bucket, {{ reconcile._digests_of_row(form.columns, '_change_no ') }}
     from (
         {{ reconcile.plain_rows_of_snapshot(snapshot, settings.inputs.relations[0], form.columns) | indent(8) }}
     )

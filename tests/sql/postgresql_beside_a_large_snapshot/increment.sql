@@ -38,19 +38,19 @@ select *
 from (
 select bucket
 from (
-    select pmod(xxhash64(`id`), 1048576) as bucket, xxhash64(`no id`, `id`, `no status`, `status`, `no total`, `total`, `no placed_at`, `placed_at`, `no ratio`, cast(`ratio` as string)) as digest, xxhash64('second', `no id`, `id`, `no status`, `status`, `no total`, `total`, `no placed_at`, `placed_at`, `no ratio`, cast(`ratio` as string)) as second_digest
+    select pmod(xxhash64(`id`), 1048576) as bucket, xxhash64(`_change_no id`, `id`, `_change_no status`, `status`, `_change_no total`, `total`, `_change_no placed_at`, `placed_at`, `_change_no ratio`, cast(`ratio` as string)) as digest, xxhash64('second', `_change_no id`, `id`, `_change_no status`, `status`, `_change_no total`, `total`, `_change_no placed_at`, `placed_at`, `_change_no ratio`, cast(`ratio` as string)) as second_digest
     from (
         select
             try_cast(row.`id` as bigint) as `id`,
-            row.`id` is null as `no id`,
+            row.`id` is null as `_change_no id`,
             row.`status` as `status`,
-            row.`status` is null as `no status`,
+            row.`status` is null as `_change_no status`,
             try_cast(row.`total` as decimal(38,10)) as `total`,
-            row.`total` is null as `no total`,
+            row.`total` is null as `_change_no total`,
             try_cast(row.`placed_at` as timestamp) as `placed_at`,
-            row.`placed_at` is null as `no placed_at`,
+            row.`placed_at` is null as `_change_no placed_at`,
             try_cast(row.`ratio` as double) as `ratio`,
-            row.`ratio` is null as `no ratio`
+            row.`ratio` is null as `_change_no ratio`
         from (
             select from_json(record, 'row struct<`id` string, `status` string, `total` string, `placed_at` string, `ratio` string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).row as row
             from `lake`.`shop_changes`
