@@ -1,9 +1,9 @@
 """Seconds that a snapshot beside the log of PostgreSQL takes: where it equals the base table, and where rows differ.
 
-A log of inserts, of two days before, is staged and merged. A snapshot of the same rows is staged and merged, and then one in which some rows
-differ: a third of them changed, a third missing from the log, a third missing from the source. All in one Spark session
-under the settings of conf/. The floor reads both sides once, as the run has to: it parses the staged rows of the
-snapshot, reads the base table, and adds up a hash of all columns of each.
+A log of inserts, of two days before, is staged and merged. A snapshot of the same rows is staged and merged, and then
+one in which some rows differ: a third of them changed, a third missing from the log, a third missing from the source.
+All in one Spark session under the settings of conf/. The floor reads both sides once, as the run has to: it parses the
+staged rows of the snapshot, reads the base table, and adds up a hash of all columns of each.
 
     python benchmarks/repair.py [--rows 10000000] [--differences 10000] [--repeats 3] [--file-format iceberg]
 """
