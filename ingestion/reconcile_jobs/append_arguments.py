@@ -90,11 +90,11 @@ fault that a retry may cure.
 """
 
 SNAPSHOT_HELP = """
-Beside a log, that is into the staging table of append.py datastream, spanner or bigtable: the job appends all rows of the
-snapshot, and its position in the log. The next run of a model begins from them, or repairs its rows, deletes included,
-where changes of the log were lost. This is for the logs of Oracle, MySQL, PostgreSQL and SQL Server, and for the change
-streams of Spanner and Bigtable: docs/repair.md says for each what a snapshot contains. Before any record of the log is
-there, say --beside-log, --object and --key.
+Beside a log, that is into the staging table of append.py datastream, spanner or bigtable: the job appends all rows of
+the snapshot, and its position in the log. The next run of a model begins from them, or repairs its rows, deletes
+included, where changes of the log were lost. This is for the logs of Oracle, MySQL, PostgreSQL and SQL Server, and for
+the change streams of Spanner and Bigtable: docs/repair.md says for each what a snapshot contains. Before any record of
+the log is there, say --beside-log, --object and --key.
 
 For a table without a log, for example a reference table or an export each night: the job compares the snapshot with the
 previous snapshot of the object in staging, and appends the differences. A new key is an insert, a row with other values

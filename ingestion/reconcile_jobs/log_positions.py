@@ -204,9 +204,9 @@ def position_of(kind: str, text: str, table: object) -> Position:
     known = {of.kind: of for of in kinds}
     if kind not in known:
         raise UsageError(
-            f"The position of {table} is a {kind}, and only snapshots of Oracle, MySQL, PostgreSQL, SQL Server and "
-            "Spanner are staged beside a log so far: stage it into a staging table of its own, whose models read it "
-            "with the macro snapshots."
+            f"The position of {table} is a {kind}, and only snapshots of Oracle, MySQL, PostgreSQL, SQL Server, "
+            "Spanner and Bigtable are staged beside a log so far: stage it into a staging table of its own, whose "
+            "models read it with the macro snapshots."
         )
     position = known[kind].of(text)
     if position is None:

@@ -50,6 +50,7 @@ from reconcile_jobs.snapshot_differences import (
 )
 from reconcile_jobs.staging import SNAPSHOT, Appended, Staging, is_purged, kept, literal
 from reconcile_jobs.table_formats import format_of
+from reconcile_jobs.timestamps import nanoseconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,7 +63,7 @@ CUT = SNAPSHOT
 _JOB, _APPENDS_BESIDE = "reconcile.job", "reconcile.appends_beside"
 
 # What identifies a cell of Bigtable.
-KEY_OF_CELL = ("row_key", "family", "qualifier", "cell_time")
+_KEY_OF_CELL = ("row_key", "family", "qualifier", "cell_time")
 
 # Four hex digits of `_change_sequence`.
 _MOST = 0xFFFF
@@ -176,18 +177,18 @@ class _Run:
     def _refuse_other_job(self, position: Position, properties: Mapping[str, str]) -> None:
         """Raise UsageError where the staging table is not that of a log of the snapshot's database."""
         staging = self.job.staging
-        kind = format_of(self.spark, staging.catalog).properties(self.spark, staging.sql).get(_JOB)
-        if kind == SOURCE:
+        owner = format_of(self.spark, staging.catalog).properties(self.spark, staging.sql).get(_JOB)
+        if owner == SOURCE:
             raise UsageError(
                 f"{staging} holds snapshots of tables without a log: leave --beside-log out, or name the staging table "
                 "of the log with --staging."
             )
-        if kind is None:
+        if owner is None:
             return
-        job, _, source = kind.partition(" ")
+        job, _, source = owner.partition(" ")
         if job not in (DATASTREAM, SPANNER, BIGTABLE):
             raise UsageError(
-                f"{staging} belongs to the job {kind}, and only beside the files of Datastream and the change streams "
+                f"{staging} belongs to the job {owner}, and only beside the files of Datastream and the change streams "
                 "of Spanner and Bigtable are snapshots staged so far: stage it into a staging table of its own, whose "
                 "models read it with the macro snapshots."
             )
@@ -198,8 +199,8 @@ class _Run:
             )
         if job != position.log or (job != DATASTREAM and database and not f"{source}/".startswith(f"{database}/")):
             raise UsageError(
-                f"{staging} belongs to the job {kind}, and the snapshot is of {database or position.database}: take it "
-                "from the database of the log."
+                f"{staging} belongs to the job {owner}, and the snapshot is of {database or position.database}: take "
+                "it from the database of the log."
             )
 
     def _object_of(self, properties: Mapping[str, str]) -> str:
@@ -229,7 +230,7 @@ class _Run:
     def _key(self, rows: DataFrame, object_: str, position: Position, moment: str) -> list[str]:
         """Return the key, which the newest record of the log names, as the table spells it. Raises UsageError."""
         if isinstance(position, Restated):
-            of_log: Sequence[str] = KEY_OF_CELL
+            of_log: Sequence[str] = _KEY_OF_CELL
         elif isinstance(position, ReadTimestamp):
             of_log = self._key_of_spanner(object_)
         else:
@@ -360,6 +361,31 @@ class _Run:
             )
         self.say(f"{totals.object}: {totals.rows:,} rows at {cut.position_kind} {cut.position}")
 
+    def _refuse_behind(self, position: Restated) -> None:
+        """Raise UsageError where staging perhaps lacks changes of before the position.
+
+        Then it does not name all rows that may have to be emptied, and a change that reaches the stream later, as from
+        another cluster, may not be in the cells that were read.
+        """
+        cuts = self.spark.table(self.job.staging.sql).where(f"object = '#cut' and source = '{BIGTABLE}'")
+        newest = (
+            cuts.groupBy("batch")
+            .agg({"record": "collect_list"})
+            .selectExpr(
+                "batch", "array_min(transform(`collect_list(record)`, r -> get_json_object(r, '$.low_watermark')))"
+            )
+            .orderBy("batch", ascending=False)
+            .limit(1)
+            .collect()
+        )
+        watermark = newest[0][1] if newest else None
+        if watermark is None or nanoseconds(watermark) < position.number:
+            raise UsageError(
+                f"{self.job.staging} has the changes up to {watermark or 'no known moment'}, and the snapshot counts "
+                f"as of {position.text}, an hour before it was taken: run append.py bigtable, and then the same "
+                "command again."
+            )
+
     def _append_restated(
         self, cells: DataFrame, position: Restated, origin: str, content: Mapping[str, Any], totals: Totals
     ) -> Appended:
@@ -370,6 +396,7 @@ class _Run:
                 f"Records of {object_} were purged from {job.staging}, so nothing says which rows the models have that "
                 "the snapshot lacks: stage the table into a new --staging, with append.py bigtable --backfill."
             )
+        self._refuse_behind(position)
         of_log = self.spark.table(job.staging.sql).where(f"object = {literal(object_)} and source = '{BIGTABLE}'")
         changes = restated_cells(cells, of_log, position.number)
         return self.cuts.append(changes, object_, origin, content, source=BIGTABLE)

@@ -63,8 +63,10 @@ lateral view explode(array({{ sides[-1] }})) as _change_snapshot
 {%- set whole = log ~ '\nunion all\n' ~ reconcile._rows_of_snapshots(snapshots, relation, columns, names) -%}
 {%- if snapshots | length == 1 -%}
   {#- For `compare_buckets`. -#}
+  {%- set types = {} -%}
+  {%- for column in columns -%}{%- do types.update({column.name: column.type.ddl}) -%}{%- endfor -%}
   {%- do graph.setdefault('reconcile_repairs', {}).update({model.unique_id: {
-        'whole': whole, 'log': log, 'differing': log ~ '\nunion all\n' ~ reconcile._rows_of_snapshots(
+        'whole': whole, 'log': log, 'columns': types, 'differing': log ~ '\nunion all\n' ~ reconcile._rows_of_snapshots(
             snapshots, relation, columns, names, reconcile.model_relations(this).buckets_cache)}}) -%}
 {%- endif -%}
 {{ whole }}

@@ -38,8 +38,8 @@
 {%- elif position.kind == 'read_timestamp' -%}
   {%- set bound = reconcile.hex_of_nanoseconds(position.taken_at, reconcile.literal(position.value)) -%}
   {%- set before = 'left(_change_place, 16) <= ' ~ bound -%}
-  {#- In Spanner's sequences section 2 is 0 for a change, and 1 for a backfill row. -#}
-  {%- set after = backfill ~ ' and left(_change_place, 16) > ' ~ bound -%}
+  {#- In Spanner's sequences section 2 is 0 for a change, and 1 for a backfill row. A staged snapshot lacks both. -#}
+  {%- set after = (backfill ~ ' and ' if not position.contains_backfills_until) ~ 'left(_change_place, 16) > ' ~ bound -%}
 {%- else -%}
   {%- set bound = reconcile.coordinates_of(position) if not generations else none -%}
   {%- set place = "array_join(slice(split(_change_place, '/'), 3, " ~ (bound or '').split('/') | length ~ "), '/')" -%}

@@ -33,8 +33,8 @@ select
                       'inserted', 'updated', 'deleted', 'tombstoned'] %}
     {{ counts[count] }} as {{ count }},
     {%- endfor %}
-    {{ '(' ~ reconcile.cut_time(inputs.relations[0], range.last, settings.snapshot) ~ ')' if 'mods' in carried else no_time }} as cut_time,
-    {{ '(' ~ reconcile.watermark(inputs.relations[0], range.last) ~ ')' if 'entries' in carried else no_time }} as watermark,
+    {{ '(' ~ reconcile.cut_time(inputs.relations[0], range.last, reconcile.has_snapshots(inputs.relations[0])) ~ ')' if 'mods' in carried else no_time }} as cut_time,
+    {{ '(' ~ reconcile.watermark(inputs.relations[0], range.last, reconcile.has_snapshots(inputs.relations[0])) ~ ')' if 'entries' in carried else no_time }} as watermark,
     {{ [range.base_batch, counts.base_batch or 0] | max }} as base_batch,
     {{ number or 'cast(null as bigint)' }} as retried,
     {{ deletes_batch if deletes_batch is not none else 'cast(null as bigint)' }} as deletes_batch,

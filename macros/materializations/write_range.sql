@@ -23,5 +23,5 @@
   {%- do reconcile.run_statements(reconcile.get_ledger_statements(relations, settings, range, counts, number, deletes_batch)) if not settings.as_of -%}
   {%- do reconcile.refuse_set_back_meanwhile(relations, written_in) -%}
   {%- do reconcile.note_declared_in(relations, settings, written_in) if marked -%}
-  {%- do reconcile.run_statements(reconcile.get_uncache_statements(relations)) -%}
+  {%- do reconcile.run_statements((['drop view if exists ' ~ relations.buckets_cache] if range.repair.buckets is defined else []) + reconcile.get_uncache_statements(relations)) -%}
 {%- endmacro %}

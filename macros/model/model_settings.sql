@@ -5,7 +5,7 @@
     no such relation yet; it also has other properties of the base table, `columns` (see `built_columns`), `tables`,
     `snapshot`, `retried`, `kept_deletes` and `declared_in`, and of the quarantine, `retried_quarantine`;
     `current_snapshot`: the one that Iceberg says the base table has. And `snapshot`, the newest snapshot beside the log,
-    see `snapshot_of_log`; none if it is restated. The run adds `fields`, the columns of the model's SELECT, and `tables`, see
+    see `snapshot_of_log`; none if it is restated, as `is_restated` says. The run adds `fields`, the columns of the model's SELECT, and `tables`, see
     `refuse_ambiguous_objects`. -#}
 {%- macro model_settings() -%}
   {%- set form = reconcile.form_of_node(model) -%}
@@ -79,7 +79,6 @@
     {%- do complaints.extend(reconcile.complaints_of_snapshot(one, form, inputs, as_of, not loop.last)) -%}
   {%- endfor -%}
   {%- do reconcile.raise_complaints(complaints) -%}
-  {%- set snapshot = none if reconcile.is_restated(snapshot) else snapshot -%}
   {%- set known = built.columns if not as_of and not reconcile.is_made_anew() else none -%}
   {%- set changes = reconcile.changed_columns(form.shown, known) if known else {} -%}
   {%- do changes.update({'built': none}) if known and reconcile.is_read_anew(changes, form, inputs, built.base) -%}
@@ -87,7 +86,7 @@
   {%- do form.update(reconcile.stored_form(changes.built)) if changes.built -%}
   {{ return({
       'form': form, 'as_of': as_of, 'inputs': inputs, 'built': built, 'changes': changes, 'fresh': meta.get('fresh', false) and not as_of,
-      'base_snapshot': meta.get('base_snapshot'), 'buckets': meta.get('buckets'), 'snapshot': snapshot,
+      'base_snapshot': meta.get('base_snapshot'), 'buckets': meta.get('buckets'), 'snapshot': none if reconcile.is_restated(snapshot) else snapshot, 'is_restated': reconcile.is_restated(snapshot),
       'declaration': tojson(reconcile.declaration_of(form, inputs), sort_keys=true),
   }) }}
 {%- endmacro %}

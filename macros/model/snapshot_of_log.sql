@@ -65,6 +65,11 @@ select record, batch from {{ reconcile.qualified(relation) }} where object = {{ 
   {{ return(none) }}
 {%- endmacro %}
 
+{#- Whether a staging table has snapshots beside its log, of whatever object. -#}
+{%- macro has_snapshots(relation) -%}
+  {{ return(graph.get('reconcile_snapshots', {}).get(reconcile.ledger_name(relation), {}) | length > 0) }}
+{%- endmacro %}
+
 {#- The snapshots that count for the model, a list in their order. `snapshot`: the newest one, none if there is none. Of
     a current row only the newest one counts. -#}
 {%- macro snapshots_in_order(snapshot) -%}

@@ -156,7 +156,8 @@ from (
 ) as cells
 {%- endset -%}
 {%- set snapshot = reconcile.snapshot_of_log(relation, [object]) -%}
-{%- if not snapshot -%}
+{#- Another kind of snapshot is refused, see `complaints_of_snapshot`. -#}
+{%- if not reconcile.is_restated(snapshot) -%}
 {{ changes }}
 {%- else -%}
 -- what the snapshot beside the log contains is below everything, and sets no cell

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from datastream import Staged
 from memory import Memory
+from mortal_memory import MortalMemory
 from pyspark.sql import SparkSession
 from spanner import backfill_record, data_change_record, mod
 
@@ -217,9 +218,11 @@ def test_a_snapshot_repairs_rows_and_leaves_what_was_committed_later(memory: Mem
     things.run()
     # Of 2 an update was lost, of 4 and 5 a delete, of 7 and 8 the insert; 5 and 9 were inserted again, which was lost.
     taken = {1: whole, 2: {**whole, "B": 2.0}, 3: whole, 6: whole, 7: {**whole, "C": None}, 8: whole}
-    things.append(*things.snapshot(Snapshot(40, taken)), told(8, 41, "UPDATE", A="of this batch"))
+    things.append(
+        *things.snapshot(Snapshot(40, taken)), told(8, 41, "UPDATE", A="of this batch"), told(6, 42, "UPDATE", B=6.0)
+    )
     assert things.run().endswith(f"; repaired at read_timestamp {at(40)}: 2 inserted, 1 updated, 2 deleted")
-    repaired = {**taken, 3: {**whole, "A": "later"}, 8: {**whole, "A": "of this batch"}}
+    repaired = {**taken, 3: {**whole, "A": "later"}, 8: {**whole, "A": "of this batch"}, 6: {**whole, "B": 6.0}}
     things.check(repaired)
     # What the snapshot contains comes late, also of keys that nobody knows; and what it does not contain.
     things.append(told(4, 39, "UPDATE", A="late"), told(10, 20, "INSERT", **whole), told(1, 40, "DELETE"))
@@ -236,6 +239,22 @@ def test_a_snapshot_repairs_rows_and_leaves_what_was_committed_later(memory: Mem
     assert memory.table(f"{things.schema}.things__base").collect() == base, "rows that are equal were written"
     things.run(full_refresh=True)
     things.check(repaired)
+
+
+@pytest.mark.soak
+def test_a_repair_dies_before_each_statement_and_the_next_one_makes_it_good(spark: SparkSession) -> None:
+    with MortalMemory(spark) as memory:
+        things = Things(memory, "dies", {"things": MODELS["things"]})
+        whole = {"A": "a", "B": 1.0, "C": [1]}
+        told = [Change(key, key, "INSERT", tuple(whole.items())).record(None) for key in (1, 2, 3)]
+        things.append(*told, Change(3, 50, "UPDATE", (("A", "later"),)).record(None))
+        things.run()
+        things.append(*things.snapshot(Snapshot(40, {1: whole, 3: {**whole, "B": 3.0}, 4: whole})))
+
+        def check() -> None:
+            things.check({1: whole, 3: {"A": "later", "B": 3.0, "C": [1]}, 4: whole})
+
+        assert memory.die_before_each("snapshot beside Spanner", things.run, check) >= 4, memory.written
 
 
 @dataclass

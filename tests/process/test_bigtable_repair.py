@@ -105,6 +105,9 @@ def test_every_cell_is_right_after_one_snapshot_although_a_tenth_of_the_changes_
     assert repair.rows() != server.cells(), "nothing of it was missing"
     # The cells have all that was written an hour before they are read.
     repair.wait(hours=2)
+    with pytest.raises(UsageError, match=r"has the changes up to \S+Z, and the snapshot counts as of \S+Z, an hour"):
+        repair.stage()
+    repair.append(loses=False)
     assert repair.stage().rows == len(server.cells()) > 100
     project.run()
     assert repair.rows() == server.cells()
@@ -115,6 +118,7 @@ def test_every_cell_is_right_after_one_snapshot_although_a_tenth_of_the_changes_
     assert repair.rows() == server.cells()
     # A second repair changes no cell, and a rebuild gives the same.
     repair.wait(hours=2)
+    repair.append(loses=False)
     repair.stage()
     project.run()
     assert repair.rows() == server.cells()

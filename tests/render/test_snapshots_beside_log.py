@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import pytest
-from shapes import SHAPES, Life
+from shapes import ORDERS, SHAPES, Life
 
 
 @pytest.mark.parametrize(("begun", "first"), [(2, 2), (4, 4), (5, 4)], ids=["applied before", "the first", "later"])
@@ -26,3 +28,31 @@ def test_records_without_notes_of_their_columns_are_read_again_too() -> None:
     fields = ["_change_snapshot"]
     sql = life.project.macros.checked_records_beside_snapshot("select 1", fields, form, range_, [])
     assert sql.startswith("select * except (_change_is_placed_anew)\nfrom (\n")
+
+
+def compares(change: Any = lambda life: None, **said: Any) -> bool:
+    """Whether an increment with a large snapshot compares buckets; `said` is what the shape has otherwise."""
+    life = Life(replace(SHAPES["postgresql_beside_a_large_snapshot"], **said))
+    life.statements("first run")
+    change(life)
+    return any("reconcile_buckets" in statement for statement in life.statements("increment"))
+
+
+def test_a_large_snapshot_is_compared_by_buckets_where_a_cast_reads_its_rows_exactly() -> None:
+    snapshot = dict(SHAPES["postgresql_beside_a_large_snapshot"].snapshot or {})
+    assert compares()
+    assert not compares(snapshot={**snapshot, "rows": 99_999})
+    # A cast to fewer digits rounds. A whole number is read or not.
+    types = dict(snapshot["columns"])
+    assert types["total"] == "decimal(38,10)"
+    assert not compares(snapshot={**snapshot, "columns": {**types, "total": "decimal(38,12)"}})
+    assert compares(snapshot={**snapshot, "columns": {**types, "id": "int"}})
+    assert not compares(materialized="history")
+
+
+def test_types_that_a_macro_was_given_are_compared_with_the_declared_ones() -> None:
+    """A key that is hashed as another type would be in another bucket."""
+    given = [{"name": name, "data_type": kind} for name, kind in ORDERS.items()]
+    assert compares(arguments=f", columns={given}")
+    given[0] = {"name": "id", "data_type": "int"}
+    assert not compares(arguments=f", columns={given}")

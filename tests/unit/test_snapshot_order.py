@@ -96,7 +96,7 @@ def test_positions_of_two_databases_are_in_no_order() -> None:
     ("kind", "text", "said"),
     [
         ("pg_snapshot", "9:9", "'9:9', is no pg_current_snapshot"),
-        ("gtid", "0-1-100", "is a gtid, and only snapshots of Oracle, MySQL, PostgreSQL, SQL Server and Spanner are"),
+        ("gtid", "0-1-100", "is a gtid, and only snapshots of Oracle, MySQL, PostgreSQL, SQL Server, Spanner and"),
         ("read_timestamp", "now", "'now', is no moment, as 2026-05-01T09:00:00.123456789Z is"),
         *(("scn", text, f"'{text}', is no SCN, a whole number") for text in ("", "1e4", "-4", "0x25")),
         *(

@@ -84,12 +84,12 @@ from (
 )
 {%- endmacro %}
 
-{#- Whether the joined row has the base table's values: of each column the value is the same, or the base table's value
-    is the newer one. -#}
+{#- Whether the snapshot changes none of the base table's values: of each column the value is the same, or the base table's
+    value is the newer one, or a change of the range has replaced the snapshot's. -#}
 {%- macro _keeps_values(form) -%}
 {%- set known, incoming, kept = reconcile.order_of('base._change'), reconcile.order_of('newest._change'), [] -%}
 {%- for column in form.columns if column.name not in form.unique_key -%}
-  {%- do kept.append('(' ~ reconcile.has_same_values([column], 'newest', 'base') ~ ' or ' ~ reconcile.sequence_of_column(incoming, column.name) ~ ' <= ' ~ reconcile.sequence_of_column(known, column.name) ~ ')') -%}
+  {%- do kept.append('(' ~ reconcile.has_same_values([column], 'newest', 'base') ~ ' or ' ~ reconcile.sequence_of_column(incoming, column.name) ~ ' <= ' ~ reconcile.sequence_of_column(known, column.name) ~ ' or newest._change_column_sequences[' ~ reconcile.literal(column.name) ~ '] is not null)') -%}
 {%- endfor -%}
 coalesce({{ kept | join(' and ') or 'true' }}, false)
 {%- endmacro %}

@@ -23,7 +23,20 @@
   {%- set form = settings.form -%}
   {{ return(form.materialized == 'current_state' and not form.partial_records and range.kind != 'rebuild' and range.repair.snapshot.rows >= reconcile.least_rows_to_compare()
       and not form.columns | rejectattr('type.name', 'in', types) | list and not reconcile.masked_names(form.columns)
-      and texts and texts.whole | trim == sql | trim and reconcile.known_table(relations, range) is not none) }}
+      and texts and texts.whole | trim == sql | trim and not reconcile._columns_of_other_types(form.columns, texts.columns, range.repair.snapshot)) }}
+{%- endmacro %}
+
+{#- The columns that the source macro was given with another type, or that the snapshot has with another one that is no
+    whole number: a cast of a decimal may round. -#}
+{%- macro _columns_of_other_types(columns, of_macro, snapshot) -%}
+  {%- set of_snapshot, others = {}, [] -%}
+  {%- for name, type in snapshot.columns.items() -%}{%- do of_snapshot.update({name | lower: type | replace(' ', '') | lower}) -%}{%- endfor -%}
+  {%- for column in columns -%}
+    {%- set ddl = column.type.ddl | replace(' ', '') | lower -%}
+    {%- set is_same = of_snapshot[column.name | lower] == ddl or ddl in ['tinyint', 'smallint', 'int', 'bigint'] -%}
+    {%- do others.append(column.name) if not is_same or of_macro.get(column.name) != column.type.ddl -%}
+  {%- endfor -%}
+  {{ return(others) }}
 {%- endmacro %}
 
 {#- Of fewer rows a comparison would cost more than it saves. -#}
@@ -43,18 +56,22 @@
 pmod(xxhash64({{ values | join(', ') }}), 1048576)
 {%- endmacro %}
 
-{#- The values of a snapshot's staged rows, each NULL if its text is no value of its type; and `_change_no <column>`, whether
-    there is no text. The job has written the texts, so they need no more than a cast. -#}
+{#- The values of a snapshot's staged rows, each NULL if its text is no value of its type; and `_change_forms`, a digit for
+    each column: 0 for a value, 1 for none, 2 for a text that is no value. The job has written the texts, so they need no
+    more than a cast. -#}
 {%- macro plain_rows_of_snapshot(snapshot, relation, columns) -%}
-{%- set names, fields = {}, [] -%}
+{%- set names, fields, forms = {}, [], [] -%}
 {%- for name in snapshot.columns -%}{%- do names.update({name | lower: name}) -%}{%- endfor -%}
-{%- for column in columns -%}{%- do fields.append(names[column.name | lower]) -%}{%- endfor -%}
+{%- for column in columns -%}
+  {%- do fields.append(names[column.name | lower]) -%}
+  {%- set text = 'row.' ~ reconcile.identifier(names[column.name | lower]) -%}
+  {%- do forms.append('case when ' ~ text ~ " is null then '1'" ~ (' when ' ~ reconcile._plain_value(text, column) ~ " is null then '2'" if column.type.name != 'string') ~ " else '0' end") -%}
+{%- endfor -%}
 select
     {%- for column in columns %}
-    {%- set text = 'row.' ~ reconcile.identifier(names[column.name | lower]) %}
-    {{ reconcile._plain_value(text, column) }} as {{ reconcile.identifier(column.name) }},
-    {{ text }} is null as {{ reconcile.identifier('_change_no ' ~ column.name) }}{{ ',' if not loop.last }}
+    {{ reconcile._plain_value('row.' ~ reconcile.identifier(names[column.name | lower]), column) }} as {{ reconcile.identifier(column.name) }},
     {%- endfor %}
+    concat({{ forms | join(', ') }}) as _change_forms
 from (
     select {{ reconcile._plain_row(fields) }} as row
     from {{ reconcile.qualified(relation) }}
@@ -90,15 +107,16 @@ from (
 {#- The buckets in which the snapshot and the live rows of the base table differ. The checksum of a bucket is the XOR of
     its rows' hashes, of both sides: equal rows cancel each other out. There are two of them, 128 bits. -#}
 {%- macro _differing_buckets(relations, settings, range) -%}
-{%- set form, snapshot = settings.form, range.repair.snapshot -%}
+{%- set form, snapshot, missing = settings.form, range.repair.snapshot, [] -%}
+{%- for column in form.columns -%}{%- do missing.append('if(' ~ reconcile.identifier(column.name) ~ " is null, '1', '0')") -%}{%- endfor -%}
 select bucket
 from (
-    select {{ reconcile.bucket_of_row(form.unique_key) }} as bucket, {{ reconcile._digests_of_row(form.columns, '_change_no ') }}
+    select {{ reconcile.bucket_of_row(form.unique_key) }} as bucket, {{ reconcile._digests_of_row(form.columns, '_change_forms') }}
     from (
         {{ reconcile.plain_rows_of_snapshot(snapshot, settings.inputs.relations[0], form.columns) | indent(8) }}
     )
     union all
-    select {{ reconcile.bucket_of_row(form.unique_key) }} as bucket, {{ reconcile._digests_of_row(form.columns) }}
+    select {{ reconcile.bucket_of_row(form.unique_key) }} as bucket, {{ reconcile._digests_of_row(form.columns, 'concat(' ~ missing | join(', ') ~ ')') }}
     from {{ reconcile.stored_rows(reconcile.known_table(relations, range), form) }} as known
     where not _deleted
 )
@@ -106,13 +124,13 @@ group by bucket
 having bit_xor(digest) <> 0 or bit_xor(second_digest) <> 0
 {%- endmacro %}
 
-{#- `no`: how the columns begin that say whether a value is missing; without it, NULL says so. Floating point as text,
-    as `has_same_values` compares it. -#}
-{%- macro _digests_of_row(columns, no=none) -%}
-{%- set values = [] -%}
+{#- `forms`: see `plain_rows_of_snapshot`. It comes first, since Spark's hash passes over a NULL. Floating point as text, as
+    `has_same_values` compares it. -#}
+{%- macro _digests_of_row(columns, forms) -%}
+{%- set values = [forms] -%}
 {%- for column in columns -%}
   {%- set name = reconcile.identifier(column.name) -%}
-  {%- do values.extend([reconcile.identifier(no ~ column.name) if no else name ~ ' is null', 'cast(' ~ name ~ ' as string)' if column.type.name in ['float', 'double'] else name]) -%}
+  {%- do values.append('cast(' ~ name ~ ' as string)' if column.type.name in ['float', 'double'] else name) -%}
 {%- endfor -%}
 xxhash64({{ values | join(', ') }}) as digest, xxhash64('second', {{ values | join(', ') }}) as second_digest
 {%- endmacro %}

@@ -34,7 +34,7 @@ where _change_batch >= {{ range.first }} or _change_is_placed_anew
     record whose sequence begins with a dash is contained in the snapshot, and sets no row. In a range with a new
     snapshot, a live row of the base table that is older than the snapshot, and that neither the snapshot nor a later
     change has, is absent: `_change_is_absent`. The snapshot's row of a key is not merged if the base table has the same
-    row. Where buckets were compared, only rows of buckets that differ are here: see `compare_buckets`. `_change_known_sequences`: the sequences of the changes that were read again; they are no records of the
+    row. Where buckets were compared, only rows of buckets that differ are here, and those that changes name: see `compare_buckets`. `_change_known_sequences`: the sequences of the changes that were read again; they are no records of the
     range. -#}
 {%- macro newest_beside_snapshot(relations, form, snapshot, range) -%}
 {%- if form.partial_records -%}
@@ -65,7 +65,7 @@ select
     newest._deleted,
     newest._change_snapshot,
     {%- if compares %}
-    coalesce(newest._change_row, if(base._change_is_compared or base._deleted, null, {{ reconcile._values_as_row(values, 'base.') }})) as _change_row,
+    coalesce(newest._change_row, if(not base._change_is_compared and not base._deleted, {{ reconcile._values_as_row(values, 'base.') }}, null)) as _change_row,
     coalesce(base._change_is_compared, true) as _change_is_compared,
     {%- else %}
     newest._change_row,

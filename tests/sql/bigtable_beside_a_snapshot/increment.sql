@@ -388,7 +388,7 @@ select
     cast(null as timestamp) as cut_time,
     (select min(case when get_json_object(record, '$.low_watermark') rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(get_json_object(record, '$.low_watermark') as timestamp) when get_json_object(record, '$.low_watermark') rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(get_json_object(record, '$.low_watermark') rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', get_json_object(record, '$.low_watermark'), concat(get_json_object(record, '$.low_watermark'), if(get_json_object(record, '$.low_watermark') like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end) as watermark
 from `lake`.`shop_changes`
-where object = '#cut' and batch = 5) as watermark,
+where object = '#cut' and batch = (select max(batch) from `lake`.`shop_changes` where object = '#cut' and batch <= 5)) as watermark,
     5 as base_batch,
     cast(null as bigint) as retried,
     0 as deletes_batch,

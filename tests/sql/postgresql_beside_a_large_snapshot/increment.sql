@@ -38,19 +38,15 @@ select *
 from (
 select bucket
 from (
-    select pmod(xxhash64(`id`), 1048576) as bucket, xxhash64(`_change_no id`, `id`, `_change_no status`, `status`, `_change_no total`, `total`, `_change_no placed_at`, `placed_at`, `_change_no ratio`, cast(`ratio` as string)) as digest, xxhash64('second', `_change_no id`, `id`, `_change_no status`, `status`, `_change_no total`, `total`, `_change_no placed_at`, `placed_at`, `_change_no ratio`, cast(`ratio` as string)) as second_digest
+    select pmod(xxhash64(`id`), 1048576) as bucket, xxhash64(_change_forms, `id`, `status`, `total`, `placed_at`, cast(`ratio` as string)) as digest, xxhash64('second', _change_forms, `id`, `status`, `total`, `placed_at`, cast(`ratio` as string)) as second_digest
     from (
         select
             try_cast(row.`id` as bigint) as `id`,
-            row.`id` is null as `_change_no id`,
             row.`status` as `status`,
-            row.`status` is null as `_change_no status`,
             try_cast(row.`total` as decimal(38,10)) as `total`,
-            row.`total` is null as `_change_no total`,
             try_cast(row.`placed_at` as timestamp) as `placed_at`,
-            row.`placed_at` is null as `_change_no placed_at`,
             try_cast(row.`ratio` as double) as `ratio`,
-            row.`ratio` is null as `_change_no ratio`
+            concat(case when row.`id` is null then '1' when try_cast(row.`id` as bigint) is null then '2' else '0' end, case when row.`status` is null then '1' else '0' end, case when row.`total` is null then '1' when try_cast(row.`total` as decimal(38,10)) is null then '2' else '0' end, case when row.`placed_at` is null then '1' when try_cast(row.`placed_at` as timestamp) is null then '2' else '0' end, case when row.`ratio` is null then '1' when try_cast(row.`ratio` as double) is null then '2' else '0' end) as _change_forms
         from (
             select from_json(record, 'row struct<`id` string, `status` string, `total` string, `placed_at` string, `ratio` string>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).row as row
             from `lake`.`shop_changes`
@@ -58,7 +54,7 @@ from (
         )
     )
     union all
-    select pmod(xxhash64(`id`), 1048576) as bucket, xxhash64(`id` is null, `id`, `status` is null, `status`, `total` is null, `total`, `placed_at` is null, `placed_at`, `ratio` is null, cast(`ratio` as string)) as digest, xxhash64('second', `id` is null, `id`, `status` is null, `status`, `total` is null, `total`, `placed_at` is null, `placed_at`, `ratio` is null, cast(`ratio` as string)) as second_digest
+    select pmod(xxhash64(`id`), 1048576) as bucket, xxhash64(concat(if(`id` is null, '1', '0'), if(`status` is null, '1', '0'), if(`total` is null, '1', '0'), if(`placed_at` is null, '1', '0'), if(`ratio` is null, '1', '0')), `id`, `status`, `total`, `placed_at`, cast(`ratio` as string)) as digest, xxhash64('second', concat(if(`id` is null, '1', '0'), if(`status` is null, '1', '0'), if(`total` is null, '1', '0'), if(`placed_at` is null, '1', '0'), if(`ratio` is null, '1', '0')), `id`, `status`, `total`, `placed_at`, cast(`ratio` as string)) as second_digest
     from `demo`.`orders__base` as known
     where not _deleted
 )
@@ -707,7 +703,7 @@ from (
             newest._change_batch,
             newest._deleted,
             newest._change_snapshot,
-            coalesce(newest._change_row, if(base._change_is_compared or base._deleted, null, struct(base.`status`, base.`total`, base.`placed_at`, base.`ratio`))) as _change_row,
+            coalesce(newest._change_row, if(not base._change_is_compared and not base._deleted, struct(base.`status`, base.`total`, base.`placed_at`, base.`ratio`), null)) as _change_row,
             coalesce(base._change_is_compared, true) as _change_is_compared,
             newest._change_records is not null as _change_is_touched,
             coalesce(newest._change_records, 0) as _change_records,
@@ -977,6 +973,8 @@ from (
     where rebuilt is null or place >= rebuilt
 ) as account
 where if(account.ledger_batch = 3 and account.entry = 3, true, raise_error('demo.orders: another run of this model wrote at the same time, or the table was restored, so this run stopped; the next `dbt run` applies the batches that are missing'));
+
+drop view if exists reconcile_buckets_da2f7fd25744;
 
 drop view if exists reconcile_notes_da2f7fd25744;
 

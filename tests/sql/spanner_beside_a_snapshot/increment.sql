@@ -92,7 +92,7 @@ from (
 {the SELECT of spanner/change_records.sql}
 ) as of_log
 lateral view explode(array(_change_sequence)) as _change_place
-lateral view explode(array(case when left(_change_place, 16) <= if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'before' when split_part(_change_place, '/', 2) = '0' and left(_change_place, 16) > if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'after' else 'uncertain' end)) as _change_snapshot
+lateral view explode(array(case when left(_change_place, 16) <= if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'before' when left(_change_place, 16) > if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'after' else 'uncertain' end)) as _change_snapshot
 union all
 select
     `value id` as `id`,
@@ -383,7 +383,7 @@ from (
                         base._change_time as _change_base_time,
                         base._change_row_sequence as _change_base_row_sequence,
                         base._change_column_sequences as _change_base_column_sequences,
-                        coalesce((newest.`status` <=> base.`status` or coalesce(newest._change_column_sequences['status'], newest._change_row_sequence, '') <= coalesce(base._change_column_sequences['status'], base._change_row_sequence, '')) and (newest.`total` <=> base.`total` or coalesce(newest._change_column_sequences['total'], newest._change_row_sequence, '') <= coalesce(base._change_column_sequences['total'], base._change_row_sequence, '')) and (newest.`placed_at` <=> base.`placed_at` or coalesce(newest._change_column_sequences['placed_at'], newest._change_row_sequence, '') <= coalesce(base._change_column_sequences['placed_at'], base._change_row_sequence, '')) and (cast(newest.`ratio` as string) <=> cast(base.`ratio` as string) or coalesce(newest._change_column_sequences['ratio'], newest._change_row_sequence, '') <= coalesce(base._change_column_sequences['ratio'], base._change_row_sequence, '')), false) as _change_equals_base
+                        coalesce((newest.`status` <=> base.`status` or coalesce(newest._change_column_sequences['status'], newest._change_row_sequence, '') <= coalesce(base._change_column_sequences['status'], base._change_row_sequence, '') or newest._change_column_sequences['status'] is not null) and (newest.`total` <=> base.`total` or coalesce(newest._change_column_sequences['total'], newest._change_row_sequence, '') <= coalesce(base._change_column_sequences['total'], base._change_row_sequence, '') or newest._change_column_sequences['total'] is not null) and (newest.`placed_at` <=> base.`placed_at` or coalesce(newest._change_column_sequences['placed_at'], newest._change_row_sequence, '') <= coalesce(base._change_column_sequences['placed_at'], base._change_row_sequence, '') or newest._change_column_sequences['placed_at'] is not null) and (cast(newest.`ratio` as string) <=> cast(base.`ratio` as string) or coalesce(newest._change_column_sequences['ratio'], newest._change_row_sequence, '') <= coalesce(base._change_column_sequences['ratio'], base._change_row_sequence, '') or newest._change_column_sequences['ratio'] is not null), false) as _change_equals_base
                     from (
                         select
                             `id`,
@@ -558,7 +558,7 @@ select
     0 as tombstoned,
     (select max(case when get_json_object(record, '$.cut_time') rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(get_json_object(record, '$.cut_time') as timestamp) when get_json_object(record, '$.cut_time') rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(get_json_object(record, '$.cut_time') rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', get_json_object(record, '$.cut_time'), concat(get_json_object(record, '$.cut_time'), if(get_json_object(record, '$.cut_time') like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end) as cut_time
 from `lake`.`shop_changes`
-where object = '#cut' and batch <= 5) as cut_time,
+where object = '#cut' and batch = (select max(batch) from `lake`.`shop_changes` where object = '#cut' and batch <= 5)) as cut_time,
     cast(null as timestamp) as watermark,
     5 as base_batch,
     cast(null as bigint) as retried,
@@ -638,7 +638,7 @@ select
     0 as tombstoned,
     (select max(case when get_json_object(record, '$.cut_time') rlike '^\\d{4}-\\d\\d-\\d\\d[T ]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,6})?Z$' then try_cast(get_json_object(record, '$.cut_time') as timestamp) when get_json_object(record, '$.cut_time') rlike '^[-+]?\\d{4,6}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d*)?)?\\s*(Z|[-+]\\d\\d(:?\\d\\d)?)?)?$' then try_cast(if(get_json_object(record, '$.cut_time') rlike '\\d:.*(Z|[-+]\\d\\d(:?\\d\\d)?)$', get_json_object(record, '$.cut_time'), concat(get_json_object(record, '$.cut_time'), if(get_json_object(record, '$.cut_time') like '%:%', 'Z', ' 00:00:00Z'))) as timestamp) end) as cut_time
 from `lake`.`shop_changes`
-where object = '#cut' and batch <= 5) as cut_time,
+where object = '#cut' and batch = (select max(batch) from `lake`.`shop_changes` where object = '#cut' and batch <= 5)) as cut_time,
     cast(null as timestamp) as watermark,
     5 as base_batch,
     cast(null as bigint) as retried,

@@ -65,7 +65,7 @@ from (
 {the SELECT of spanner/change_records.sql}
 ) as of_log
 lateral view explode(array(_change_sequence)) as _change_place
-lateral view explode(array(case when left(_change_place, 16) <= if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'before' when split_part(_change_place, '/', 2) = '0' and left(_change_place, 16) > if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'after' else 'uncertain' end)) as _change_snapshot
+lateral view explode(array(case when left(_change_place, 16) <= if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'before' when left(_change_place, 16) > if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'after' else 'uncertain' end)) as _change_snapshot
 union all
 select
     `value id` as `id`,
@@ -235,7 +235,7 @@ from (
 {the SELECT of spanner/change_records.sql}
 ) as of_log
 lateral view explode(array(_change_sequence)) as _change_place
-lateral view explode(array(case when left(_change_place, 16) <= if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'before' when split_part(_change_place, '/', 2) = '0' and left(_change_place, 16) > if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'after' else 'uncertain' end)) as _change_snapshot
+lateral view explode(array(case when left(_change_place, 16) <= if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'before' when left(_change_place, 16) > if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'after' else 'uncertain' end)) as _change_snapshot
 union all
 select
     `value id` as `id`,
@@ -372,7 +372,7 @@ lateral view inline(array(
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'e6b4e34569a1c3f5ca3b04e9fce7eb9e')
+tblproperties ('reconcile.definition' = '941c4fc7b0eac47c89d5e72904792e83')
 as
 
 select
@@ -400,7 +400,7 @@ from (
 {the SELECT of spanner/change_records.sql}
 ) as of_log
 lateral view explode(array(_change_sequence)) as _change_place
-lateral view explode(array(case when left(_change_place, 16) <= if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'before' when split_part(_change_place, '/', 2) = '0' and left(_change_place, 16) > if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'after' else 'uncertain' end)) as _change_snapshot
+lateral view explode(array(case when left(_change_place, 16) <= if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'before' when left(_change_place, 16) > if(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) between 0 and 9223372035, lpad(hex(unix_seconds(to_timestamp('2026-11-21T11:33:13.215524001Z')) * 1000000000 + bigint(rpad(regexp_extract('2026-11-21T11:33:13.215524001Z', '[.]([0-9]{1,9})', 1), 9, '0'))), 16, '0'), null) then 'after' else 'uncertain' end)) as _change_snapshot
 union all
 select
     `value id` as `id`,
