@@ -17,7 +17,9 @@ from test_golden_sql import COUNTED, DATA_TESTS, GOLDEN
 
 PAGE = (PACKAGE / "docs" / "internals" / "databricks_statements.md").read_text()
 OVERRIDES = (PACKAGE / "docs" / "operations" / "databricks.md").read_text()
-OF_DELTA = [name for name, shape in SHAPES.items() if shape.file_format == "delta" and not shape.catalogs]
+# There no snapshot is compared by buckets.
+LARGE = "postgresql_beside_a_large_snapshot"
+OF_DELTA = [n for n, shape in SHAPES.items() if shape.file_format == "delta" and not shape.catalogs and n != LARGE]
 TABLE = r"`[^`]+`(?:\.`[^`]+`){1,2}"
 # The package asks for the `first` of copies of one record alone.
 BY_CHANCE = re.compile(r"\b(?:current_\w+|now|rand\w*|uuid|shuffle|monotonically_increasing_id|any_value)\(")
@@ -145,6 +147,13 @@ def test_a_model_sends_what_it_sends_to_spark_but_for_the_forms_of_the_list(name
         if phase == "nothing new":
             expected, found = ([sql for sql in of if not sql.startswith("show")] for of in (expected, found))
         assert found == expected
+
+
+def test_a_large_snapshot_is_folded_whole() -> None:
+    life, small = Life(on_databricks(SHAPES[LARGE])), Life(on_databricks(SHAPES["postgresql_beside_a_snapshot"]))
+    for phase in SHAPES[LARGE].phases:
+        texts = [[sql.replace("100000", "1875") for sql in one.statements(phase)] for one in (life, small)]
+        assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize("name", OF_DELTA)

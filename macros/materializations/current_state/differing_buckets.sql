@@ -20,8 +20,8 @@
     table then. -#}
 {%- macro _can_compare_buckets(relations, settings, range, texts) -%}
   {%- set types = ['boolean', 'tinyint', 'smallint', 'int', 'bigint', 'decimal', 'float', 'double', 'string', 'binary', 'date', 'timestamp', 'timestamp_ntz'] -%}
-  {%- set form = settings.form -%}
-  {{ return(form.materialized == 'current_state' and not form.partial_records and range.kind != 'rebuild' and range.repair.snapshot.rows >= reconcile.least_rows_to_compare()
+  {%- set form, least = settings.form, reconcile.least_rows_to_compare() -%}
+  {{ return(form.materialized == 'current_state' and not form.partial_records and range.kind != 'rebuild' and least is not none and range.repair.snapshot.rows >= least
       and not form.columns | rejectattr('type.name', 'in', types) | list and not reconcile.masked_names(form.columns)
       and texts and texts.whole | trim == sql | trim and not reconcile._columns_of_other_types(form.columns, texts.columns, range.repair.snapshot)) }}
 {%- endmacro %}
@@ -39,9 +39,18 @@
   {{ return(others) }}
 {%- endmacro %}
 
-{#- Of fewer rows a comparison would cost more than it saves. -#}
+{#- Of fewer rows a comparison would cost more than it saves. None: no snapshot is compared. -#}
 {%- macro least_rows_to_compare() -%}
+  {{ return(adapter.dispatch('least_rows_to_compare', 'reconcile')()) }}
+{%- endmacro %}
+
+{%- macro default__least_rows_to_compare() -%}
   {{ return(100000) }}
+{%- endmacro %}
+
+{#- Nothing is cached there (`databricks__cached`), and after the MERGE other buckets would differ. -#}
+{%- macro databricks__least_rows_to_compare() -%}
+  {{ return(none) }}
 {%- endmacro %}
 
 {#- In which bucket a row is, as SQL. `prefix` goes before the names of its columns. A million buckets are small enough to
