@@ -29,6 +29,7 @@ FORMATS = {"delta": [], "iceberg": ICEBERG}
 READERS = ["tests/process/test_append_spanner.py", "tests/process/test_append_bigtable.py"]
 KILLS, DEATHS = "tests/process/test_kills.py", "tests/process/test_dying_appends.py"
 PARITY = "tests/process/test_spanner_parity.py"
+LOST = "tests/functional/test_lost_changes_on_tables.py"
 CAPTURES = ["tests/fold/test_capture.py", "tests/fold/test_capture_histories.py"]
 PARTS: dict[str, list[str]] = {
     "histories": ["-m", "matrix", "tests/fold", "-k", "not real_files and not test_capture and not _dies_"],
@@ -61,7 +62,12 @@ PARTS: dict[str, list[str]] = {
     "lifecycle-iceberg": [*ICEBERG, "-m", "soak or matrix", "tests/lifecycle", "tests/functional/test_iceberg.py"],
     "append-iceberg": [*ICEBERG, "tests/process/test_append_datastream.py", "tests/functional/test_parity.py"],
     "readers-iceberg": [*ICEBERG, *READERS, "tests/process/test_bigtable_kills.py"],
-    "snapshots": ["-m", "matrix", "tests/functional"],
+    "snapshots": ["-m", "matrix", "tests/functional", "-k", "not lost_changes"],
+    **{
+        f"lost-changes-{name}-{part}": [*of, "-m", "matrix", LOST, "-k", sources]
+        for name, of in FORMATS.items()
+        for part, sources in {"first": "oracle or mysql", "second": "postgresql or sqlserver"}.items()
+    },
     **{f"live-parity-{n}": ["-m", "matrix", "tests/cluster/test_live_parity.py", "-k", n] for n in ("first", "second")},
     "live-repair": ["-m", "matrix", "tests/cluster/test_live_repair.py"],
     "live-proofs": ["-m", "matrix", "tests/cluster/test_live_parity.py", "-k", "proofs"],

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 from file_formats import file_format
 from pyspark.sql import DataFrame, SparkSession
+from reconcile_jobs.snapshots import snapshot_table
+from reconcile_jobs.staging import TableName
 
 # The column that says whether a row is deleted, as a base table has it.
 DELETED = {"delta": "_deleted", "iceberg": "_change_deleted"}
@@ -49,3 +54,20 @@ def bytes_of(spark: SparkSession, table: str) -> int:
     if file_format() == "iceberg":
         return int(spark.sql(f"select sum(file_size_in_bytes) as bytes from {table}.files").collect()[0].bytes)
     return int(spark.sql(f"describe detail {table}").collect()[0].sizeInBytes)
+
+
+def files_of(spark: SparkSession, table: str) -> set[Path]:
+    """Return the files in a table's directory that hold rows, or which rows of another file are deleted."""
+    where = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Location'").collect()[0].data_type
+    found = Path(where.removeprefix("file:")).rglob("*")
+    return {file for file in found if file.suffix in (".parquet", ".bin", ".puffin") and "_delta_log" not in file.parts}
+
+
+def load_snapshot(rows: DataFrame, into: TableName, said: Mapping[str, str]) -> None:
+    """Write rows as a snapshot table of the source.
+
+    `said`: what its properties say of it, by their names after `reconcile.snapshot`; the empty name is the source.
+    """
+    named = {f"reconcile.snapshot.{name}".rstrip("."): value for name, value in said.items() if value}
+    snapshot_table.prepare(rows.sparkSession, into)
+    snapshot_table.writer(rows, into, "a copy", named).createOrReplace()

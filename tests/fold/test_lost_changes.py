@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from datastream import Staged
+from lost_changes import kept, position
 from memory import Memory
 from pyspark.sql import SparkSession
-from shop import different, records
+from shop import different
 from truth import (
     COLUMNS,
-    DELIVERIES,
     KEYS,
     SOURCES,
     counted,
@@ -25,35 +24,6 @@ from truth import (
     table_of,
     true_rows,
 )
-
-Record = Mapping[str, Any]
-
-
-def place(source: str, record: Record) -> Any:
-    """Return where a change lies in its log, or of PostgreSQL its transaction."""
-    said = record["source_metadata"]
-    if source == "postgresql":
-        return int(said["tx_id"])
-    if source == "oracle":
-        return int(said["scn"])
-    if source == "sqlserver":
-        return tuple(int(part, 16) for part in said["lsn"].split(":"))
-    log = "binlog" if "binlog_file" in said else "log"
-    name, _, number = said[f"{log}_file"].rpartition(".")
-    return int(number), int(said[f"{log}_position"]), name
-
-
-def position(source: str, last: Any) -> tuple[str, str]:
-    """Return the position of a snapshot that was taken after the last change."""
-    if source == "postgresql":
-        return "pg_snapshot", f"{last + 1}:{last + 1}:"
-    if source == "oracle":
-        return "scn", str(last + 1)
-    if source == "sqlserver":
-        file, block, slot = last
-        return "lsn", f"0x{file:08X}{block:08X}{slot:04X}"
-    number, offset, name = last
-    return "binlog", f"{name}.{number:06}:{offset + 100}"
 
 
 def snapshot_of(source: str, table: str, number: int, last: Any, taken: datetime) -> list[Staged]:
@@ -68,20 +38,6 @@ def snapshot_of(source: str, table: str, number: int, last: Any, taken: datetime
     }  # fmt: skip
     staged = [Staged(json.dumps(cut), "#snapshot", 0, source="snapshot")]
     return staged + [Staged(json.dumps({"row": row}), f"#snapshot of {name}", 0, source="snapshot") for row in rows]
-
-
-def kept(source: str, table: str, chance: random.Random) -> tuple[list[str], int, list[Record]]:
-    """Return the records of a table that were not lost, how many were, and all of its changes."""
-    told = [line for delivery in DELIVERIES for line in records(source, table, "json", delivery)]
-    changes = {said["uuid"]: said for said in map(json.loads, told) if "backfill" not in said["read_method"]}
-    # Every tenth change, and every tenth of the transactions that have several: both for good, in all deliveries.
-    transactions: dict[Any, list[str]] = {}
-    for uuid, said in changes.items():
-        transactions.setdefault(said["source_metadata"].get("tx_id"), []).append(uuid)
-    several = [uuids for uuids in transactions.values() if len(uuids) > 1]
-    lost = {uuid for uuid in changes if chance.random() < 0.1}
-    lost |= {uuid for uuids in several if chance.random() < 0.1 for uuid in uuids}
-    return [line for line in told if json.loads(line)["uuid"] not in lost], len(lost), list(changes.values())
 
 
 @pytest.mark.parametrize(
@@ -124,12 +80,11 @@ def test_every_row_is_right_again_after_one_snapshot_although_a_tenth_of_the_cha
 
         staged, newest, latest = list[Staged](), dict[str, Any](), datetime.min
         for table in KEYS:
-            lines, lost, changes = kept(source, table, chance)
-            assert lost > 100
-            staged += [Staged(line, object_of(source, table), 0) for line in lines]
-            newest[table] = max(place(source, said) for said in changes)
-            times = [datetime.fromisoformat(said["source_timestamp"].removesuffix("Z")) for said in changes]
-            latest = max(latest, *times)
+            of_table = kept(source, table, chance)
+            assert len(of_table.lost) > 100
+            staged += [Staged(line, object_of(source, table), 0) for line in of_table.lines]
+            newest[table] = of_table.newest
+            latest = max(latest, of_table.latest)
         chance.shuffle(staged)
         half = len(staged) // 2
         append(1, staged[:half])

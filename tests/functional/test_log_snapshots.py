@@ -27,8 +27,9 @@ from reconcile_jobs.process import failpoints
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import DataError, Fault, UsageError
 from reconcile_jobs.snapshot_job import Job, run
-from reconcile_jobs.snapshots import snapshot_jdbc, snapshot_table
+from reconcile_jobs.snapshots import snapshot_jdbc
 from reconcile_jobs.staging import RAW_ROWS, Staging, TableName
+from tables import load_snapshot
 
 DEATHS = [
     pytest.param(name, marks=[] if name == "after_data_commit" else pytest.mark.soak)
@@ -80,11 +81,7 @@ class Log:
             "taken_at": at,
             "table": "shop.things",
         }
-        said |= properties
-        named = {f"reconcile.snapshot.{name}".rstrip("."): value for name, value in said.items() if value}
-        snapshot_table.prepare(self.spark, self.table)
-        frame = self.spark.createDataFrame(list(rows), columns)
-        snapshot_table.writer(frame, self.table, "a copy", named).createOrReplace()
+        load_snapshot(self.spark.createDataFrame(list(rows), columns), self.table, said | properties)
 
     def stage(self, **options: Any) -> Totals:
         totals = run(self.spark, Job(table=self.table, staging=self.staging, **options), Caller(say=self.said.append))

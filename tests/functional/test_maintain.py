@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -20,7 +19,7 @@ from reconcile_jobs.retention.files import TableFiles
 from reconcile_jobs.retention.tables import Tables
 from reconcile_jobs.staging import Staging, TableName, was_set_back
 from rounds import note_rounds
-from tables import commits, restore, versions
+from tables import commits, files_of, restore, versions
 
 
 @pytest.fixture
@@ -394,8 +393,7 @@ def test_old_versions_go_and_nothing_else(spark: SparkSession) -> None:
 
 def data_files(spark: SparkSession, table: str) -> int:
     """Return how many data files lie in a table's directory."""
-    where = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Location'").collect()[0].data_type
-    return sum(1 for file in Path(where.removeprefix("file:")).rglob("*.parquet") if "_delta_log" not in str(file))
+    return sum(file.suffix == ".parquet" for file in files_of(spark, table))
 
 
 @pytest.mark.soak
