@@ -48,13 +48,21 @@ def kept(source: str, table: str, chance: random.Random) -> Kept:
     told = [line for delivery in DELIVERIES for line in records(source, table, "json", delivery)]
     changes = {said["uuid"]: said for said in map(json.loads, told) if "backfill" not in said["read_method"]}
     # Every tenth change, and every tenth of the transactions that have several: both for good, in all deliveries.
+    # MySQL's records name no transaction. All sources have the same changes, under the same ids.
     transactions: dict[Any, list[str]] = {}
+    of_postgresql = {} if source != "mysql" else transaction_of_change(table)
     for uuid, said in changes.items():
-        transactions.setdefault(said["source_metadata"].get("tx_id"), []).append(uuid)
+        transactions.setdefault(of_postgresql.get(uuid) or said["source_metadata"]["tx_id"], []).append(uuid)
     several = [uuids for uuids in transactions.values() if len(uuids) > 1]
     lost = {uuid for uuid in changes if chance.random() < 0.1}
     lost |= {uuid for uuids in several if chance.random() < 0.1 for uuid in uuids}
     return Kept(source, table, [line for line in told if json.loads(line)["uuid"] not in lost], lost, changes)
+
+
+def transaction_of_change(table: str) -> dict[str, str]:
+    """Return the transaction of each change, as PostgreSQL's records name it."""
+    told = (json.loads(line) for delivery in DELIVERIES for line in records("postgresql", table, "json", delivery))
+    return {said["uuid"]: said["source_metadata"]["tx_id"] for said in told if "backfill" not in said["read_method"]}
 
 
 def time_of(text: str) -> datetime:

@@ -217,15 +217,15 @@ def test_what_is_no_complete_snapshot_of_this_log_is_refused(log: Log) -> None:
     log.load((1, "a"), **{"": "table", "position": "", "position_kind": ""})
     refused(log, UsageError, "has no position in a log", log.stage)
     log.load((1, "a"), position="2026-11-21T11:00:00Z", position_kind="read_timestamp")
-    said = "is a read_timestamp, and only snapshots of Oracle, MySQL, PostgreSQL and SQL Server are staged"
+    said = "belongs to the job datastream files, and the snapshot is of Spanner: take it from the database of the log"
     refused(log, UsageError, said, log.stage)
     log.load((1, "a"), table="shop.others")
     refused(log, UsageError, "--object is missing: .* The log has shop_things", log.stage)
     log.load((1, "a"))
     elsewhere = TableName((SCHEMA, "nowhere"))
-    for kind in ("append table", "spanner x"):
+    for kind, said in (("append table", "only beside the files of"), ("spanner x", "the snapshot is of PostgreSQL")):
         Staging(log.spark, elsewhere, kind)
-        with pytest.raises(UsageError, match=f"belongs to the job {kind}, and only beside the files of Datastream"):
+        with pytest.raises(UsageError, match=f"belongs to the job {kind}, and {said}"):
             run(log.spark, Job(table=log.table, staging=elsewhere))
         log.spark.sql(f"drop table {elsewhere.sql}")
     with pytest.raises(UsageError, match=r"--key is missing: .* say --beside-log too"):
