@@ -400,14 +400,9 @@ class Repair:
         return {table for table in found if rows_of(found[table]) != rows_of_the_database(self.shop.database, table)}
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("captures", [CAPTURES[:1], CAPTURES[2:3]], ids=[CAPTURES[0], CAPTURES[2]])
-@pytest.mark.parametrize(
-    "postgresql",
-    [
-        pytest.param(False, id="googlesql", marks=pytest.mark.soak),
-        pytest.param(True, id="postgresql", marks=pytest.mark.matrix),
-    ],
-)
+@pytest.mark.parametrize("postgresql", DIALECTS, ids=DIALECTS.values())
 def test_every_row_is_right_after_one_snapshot_although_a_tenth_of_the_records_is_lost(shop: Shop) -> None:
     repair, workload = Repair(shop), Workload(shop.database, seed=5)
     for _ in range(60):
