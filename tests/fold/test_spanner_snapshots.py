@@ -214,15 +214,18 @@ def repair(memory: Memory, name: str, replaced: Mapping[str, Mapping[str, str]] 
     def told(key: int, moment: int, kind: str, **values: Any) -> str:
         return Change(key, moment, kind, tuple(values.items())).record(None)
 
-    things.append(*(told(key, key, "INSERT", **whole) for key in range(1, 7)), told(3, 50, "UPDATE", A="later"))
+    things.append(
+        *(told(key, key, "INSERT", **whole) for key in (1, 2, 3, 4, 5, 6, 12)), told(3, 50, "UPDATE", A="later")
+    )
     things.append(told(5, 60, "UPDATE", B=9.0), told(9, 61, "UPDATE", C=[9]), told(11, 62, "INSERT", **whole))
     things.run()
-    # Of 2 an update was lost, of 4 and 5 a delete, of 7 and 8 the insert; 5 and 9 were inserted again, which was lost.
+    # Of 2 an update was lost, of 4, 5 and 12 a delete, of 7 and 8 the insert; 5 and 12 were inserted again, which comes
+    # late, and 9, which was lost.
     taken = {1: whole, 2: {**whole, "B": 2.0}, 3: whole, 6: whole, 7: {**whole, "C": None}, 8: whole}
-    things.append(
-        *things.snapshot(Snapshot(40, taken)), told(8, 41, "UPDATE", A="of this batch"), told(6, 42, "UPDATE", B=6.0)
-    )
-    assert things.run().endswith(f"; repaired at read_timestamp {at(40)}: 2 inserted, 1 updated, 2 deleted")
+    with_it = [(8, 41, {"A": "of this batch"}), (6, 42, {"B": 6.0}), (12, 46, {"C": [12]})]
+    updates = [told(key, moment, "UPDATE", **values) for key, moment, values in with_it]
+    things.append(*things.snapshot(Snapshot(40, taken)), *updates)
+    assert things.run().endswith(f"; repaired at read_timestamp {at(40)}: 2 inserted, 1 updated, 3 deleted")
     repaired = {
         **taken,
         3: {**whole, "A": "later"},
@@ -234,8 +237,14 @@ def repair(memory: Memory, name: str, replaced: Mapping[str, Mapping[str, str]] 
     # What the snapshot contains comes late, also of keys that nobody knows; and what it does not contain.
     things.append(told(4, 39, "UPDATE", A="late"), told(10, 20, "INSERT", **whole), told(1, 40, "DELETE"))
     things.append(told(1, 43, "UPDATE", B=7.0), told(2, 42, "UPDATE", C=[2]), told(5, 55, "INSERT", **whole))
+    things.append(told(12, 44, "INSERT", **whole))
     things.run()
-    repaired |= {1: {**whole, "B": 7.0}, 2: {"A": "a", "B": 2.0, "C": [2]}, 5: {**whole, "B": 9.0}}
+    repaired |= {
+        12: {**whole, "C": [12]},
+        1: {**whole, "B": 7.0},
+        2: {"A": "a", "B": 2.0, "C": [2]},
+        5: {**whole, "B": 9.0},
+    }
     things.check(repaired)
     # The change of 9, which waits for its row, is contained in the first of two more snapshots; the second has no news.
     things.append(*things.snapshot(Snapshot(70, repaired)))
