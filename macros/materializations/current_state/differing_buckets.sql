@@ -53,11 +53,11 @@
   {{ return(none) }}
 {%- endmacro %}
 
-{#- In which bucket a row is, as SQL. `prefix` goes before the names of its columns. A million buckets are small enough to
+{#- In which bucket a row is, as SQL. A million buckets are small enough to
     be broadcast, and of ten million rows each has ten. -#}
-{%- macro bucket_of_row(keys, prefix='') -%}
+{%- macro bucket_of_row(keys) -%}
 {%- set values = [] -%}
-{%- for key in keys -%}{%- do values.append(prefix ~ reconcile.identifier(key)) -%}{%- endfor -%}
+{%- for key in keys -%}{%- do values.append(reconcile.identifier(key)) -%}{%- endfor -%}
 {{ reconcile._bucket_of(values) }}
 {%- endmacro %}
 
