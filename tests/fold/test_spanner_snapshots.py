@@ -340,7 +340,6 @@ def test_histories_of_whole_rows_are_those_of_a_plain_fold(memory: Memory, seed:
 
 COLUMNS_BESIDE = "macros/materializations/current_state/columns_beside_snapshot.sql"
 RECORDS = "macros/change_records/records_beside_snapshot.sql"
-SIDE = "macros/change_records/side_of.sql"
 NO_COLUMNS = "if(_change_is_absent, cast(map() as map<string, string>), _change_column_sequences)"
 BUGS = {
     "what a snapshot contains is part of rows": {COLUMNS_BESIDE: {"where _change_sequence >= '0'": "where true"}},
@@ -353,11 +352,6 @@ BUGS = {
     },
     "a change that the snapshot contains keeps its place": {
         RECORDS: {"if(_change_snapshot = 'before', concat('-', substring(_change_sequence, 2)), ": "if(false, '', "}
-    },
-    "a commit of the very moment is later than the snapshot": {
-        SIDE: {
-            "set before = 'left(_change_place, 16) <= ' ~ bound": "set before = 'left(_change_place, 16) < ' ~ bound"
-        }
     },
     "the moment of a snapshot has no nanoseconds": {
         "macros/change_records/sequence_sections.sql": {"~ '000000000')[:9] | int)": "~ '000000000')[:6] | int * 1000)"}
@@ -387,9 +381,10 @@ def test_a_planted_bug_of_a_repair_is_found(memory: Memory, bug: str) -> None:
         repair(memory, f"bug_of_repair_{list(BUGS_OF_REPAIRS).index(bug)}", BUGS_OF_REPAIRS[bug])
 
 
+# Life 33 has what the bugs need: rows whose delete was lost, and changes that come after the snapshot that has them.
 @pytest.mark.planted
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(memory: Memory, bug: str) -> None:
     name = f"bug_{list(BUGS).index(bug)}"
     with pytest.raises(Wrong):
-        live(memory, Life(10, keys=30, parts=4), name, {"things": MODELS["things"]}, replaced=BUGS[bug])
+        live(memory, Life(33, keys=30, parts=4), name, {"things": MODELS["things"]}, replaced=BUGS[bug])
