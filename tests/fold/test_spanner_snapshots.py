@@ -351,7 +351,10 @@ BUGS = {
         COLUMNS_BESIDE: {"{{ kept | join(' and ') or": "{{ kept | join(' or ') or"}
     },
     "a change that the snapshot contains keeps its place": {
-        RECORDS: {"if(_change_snapshot = 'before', concat('-', substring(_change_sequence, 2)), ": "if(false, '', "}
+        RECORDS: {
+            "if(_change_snapshot = 'before', concat('-', substring(_change_sequence, 2)), ": "if(false, '', ",
+            "if(_change_snapshot = 'before', 'delete', _change_type)": "_change_type",
+        }
     },
     "the moment of a snapshot has no nanoseconds": {
         "macros/change_records/sequence_sections.sql": {"~ '000000000')[:9] | int)": "~ '000000000')[:6] | int * 1000)"}
