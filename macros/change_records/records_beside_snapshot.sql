@@ -161,6 +161,16 @@ from (
 {%- endif -%}
 {%- endmacro %}
 
+{#- The least sequence of what is not older than a snapshot, as SQL: its rows, and the changes that it does not
+    contain. -#}
+{%- macro floor_of_snapshot(snapshot) -%}
+{%- if reconcile.is_in_order_of_log(snapshot) -%}
+{{ reconcile.place_of_snapshot(snapshot) }}
+{%- else -%}
+'{{ reconcile.generation_of_snapshot(snapshot) }}'
+{%- endif -%}
+{%- endmacro %}
+
 {#- What a record of a batch has, as SQL. `values`: SQL by batch. -#}
 {%- macro _by_batch(values) -%}
 {%- if values | length == 1 -%}

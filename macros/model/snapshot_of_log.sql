@@ -121,16 +121,6 @@ to_timestamp({{ reconcile.literal(snapshot.taken_at) }})
   {{ return(snapshot and snapshot.position_kind == 'commit_timestamp') }}
 {%- endmacro %}
 
-{#- The least sequence of what is not older than a snapshot, as SQL: its rows, and the changes that it does not
-    contain. -#}
-{%- macro floor_of_snapshot(snapshot) -%}
-{%- if reconcile.is_in_order_of_log(snapshot) -%}
-{{ reconcile.place_of_snapshot(snapshot) }}
-{%- else -%}
-'{{ reconcile.generation_of_snapshot(snapshot) }}'
-{%- endif -%}
-{%- endmacro %}
-
 {#- What is wrong with a snapshot that stands beside the log of a model: a list of sentences.
     `form`, `inputs` and `as_of`: those of the model, as `model_settings` has them. `is_earlier`: a newer one was staged
     since, so that only a history counts it. -#}

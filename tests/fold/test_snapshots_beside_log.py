@@ -883,7 +883,7 @@ def test_histories_give_the_rows_of_the_plain_fold_where_snapshots_are_compared_
     memory: Memory, source: str
 ) -> None:
     # Buckets of three rows: some differ by a row, and some do not.
-    replaced = {BUCKETS: {**BY_BUCKETS[BUCKETS], "), 1048576)": "), 400)"}}
+    replaced = {**BY_BUCKETS, "macros/change_records/buckets_of_rows.sql": {"), 1048576)": "), 400)"}}
     lives = Lives(200, 1, source=source)
     assert live(memory, f"buckets_of_{source}", lives, {"things": MODELS["things"]}, replaced, is_planted=False) > 1000
 
