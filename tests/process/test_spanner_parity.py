@@ -364,7 +364,7 @@ class Repair:
 
     def __init__(self, shop: Shop) -> None:
         self.shop, self.seen = shop, 0
-        # Of the PostgreSQL dialect's numeric a snapshot has texts. A transaction that wrote this table, too, lacks records.
+        # Of the PostgreSQL dialect's numeric a snapshot has texts; and transactions that wrote this table lack records.
         declare(shop.project, "AllTypes", "reconcile.no_quarantine")
         self.tables = [table for table in COLUMNS if table != "AllTypes" or not shop.database.postgresql]
         for table in self.tables:
