@@ -31,9 +31,9 @@ def restated_cells(cells: DataFrame, staged: DataFrame, moment: int) -> DataFram
     ).selectExpr("row_key", "entry.family")
     named = of_snapshot.unionByName(told)
     families = named.where("family is not null").selectExpr("array_sort(collect_set(family)) as families")
-    # A table has a hundred families at most, and a change may delete from all of them.
     # A record that is in quarantine may name a row in a way that nothing can read.
     is_key = "octet_length(try_to_binary(row_key, 'base64')) > 0"
+    # A table has a hundred families at most, and a change may delete from all of them.
     emptied = named.where(is_key).select("row_key").distinct().crossJoin(families)
     deletes = emptied.where("cardinality(families) > 0").selectExpr(
         _change(

@@ -89,13 +89,7 @@ from (
 full outer join {{ reconcile.rows_to_compare(relations, form, range) if compares else reconcile.stored_rows(table, form) }} as base
     on {{ reconcile.keys_match(keys, 'newest', 'base') }}
 {%- elif table %}
-left join (
-    select {{ reconcile.broadcast_hint('change', range.delivered) }}{{ reconcile.key_columns(keys) }}, {{ base | join(', ') }}
-    from {{ reconcile.stored_rows(table, form) }} as known
-    left semi join {{ relations.changes_cache }} as change
-        on {{ reconcile.keys_match(keys, 'change', 'known') }}
-) as base
-    on {{ reconcile.keys_match(keys, 'newest', 'base') }}
+{{ reconcile.join_touched_rows(relations, form, range, base) }}
 {%- endif -%}
 {%- endset -%}
 select

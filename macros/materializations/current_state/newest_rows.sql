@@ -32,14 +32,20 @@ from (
     {{ reconcile.fold_of(relations.changes_cache, form) | indent(4) }}
 ) as newest
 {%- if table %}
+{{ reconcile.join_touched_rows(relations, form, range, columns_of_known) }}
+{%- endif -%}
+{%- endmacro %}
+
+{#- The join of a fold, `newest`, with the rows of the known table whose keys records of the range name. `columns`: those
+    that are needed beside the key. -#}
+{%- macro join_touched_rows(relations, form, range, columns) -%}
 left join (
-    select {{ reconcile.broadcast_hint('change', range.delivered) }}{{ reconcile.key_columns(form.unique_key) }}, {{ columns_of_known | join(', ') }}
-    from {{ reconcile.stored_rows(table, form) }} as known
+    select {{ reconcile.broadcast_hint('change', range.delivered) }}{{ reconcile.key_columns(form.unique_key) }}, {{ columns | join(', ') }}
+    from {{ reconcile.stored_rows(reconcile.known_table(relations, range), form) }} as known
     left semi join {{ relations.changes_cache }} as change
         on {{ reconcile.keys_match(form.unique_key, 'change', 'known') }}
 ) as base
     on {{ reconcile.keys_match(form.unique_key, 'newest', 'base') }}
-{%- endif -%}
 {%- endmacro %}
 
 {#- The base table's rows take part in the fold, since a record may be of the transaction that set a row. The rows of a
