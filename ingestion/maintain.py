@@ -17,6 +17,7 @@ from reconcile_jobs.retention.files import TableFiles
 from reconcile_jobs.retention.plan import KeptBack
 from reconcile_jobs.retention.purge import Purge, Result
 from reconcile_jobs.retention.tables import Tables
+from reconcile_jobs.retention.tombstones import TombstoneResult, Tombstones
 from reconcile_jobs.staging import TableName
 
 _EPILOG = """
@@ -30,6 +31,11 @@ Records that a model has quarantined keep the purge back too: a rebuild with cor
 --purge-quarantined they go. Rows of the object #cut, records of objects that no model reads, and records of snapshots
 stay.
 
+With --tombstones the job deletes tombstones. It takes three steps, each by one call of the job or one run of the model.
+The job proposes a horizon, the place in the log of the last tombstone that is old enough. The next run of the model
+that has records takes it. When staging is purged up to the batch before this run, a call deletes the tombstones up to
+the horizon. From the run on, a record that is not after the horizon is quarantined, so it cannot bring a row back.
+
 After the purge the job combines small files (compacts): of the staging table, of all tables of the registered models,
 and of their ledgers and results. Tables with few small files are passed over. If another process writes to a table at
 the same moment, the job leaves this table as it is; the next call compacts it. Old versions of the tables stay, unless
@@ -37,8 +43,8 @@ the same moment, the job leaves this table as it is; the next call compacts it. 
 time in history.expire.max-snapshot-age-ms (Iceberg), keeps its versions as long as it says.
 
 If the job ends early, run the same command again. Standard output is one line of JSON: staging, purged_up_to (null:
-nothing was purged), records, quarantined, models, kept_back_by, snapshots, tables, compacted, old_versions_deleted (a
-number of tables), left, dry_run.
+nothing was purged), records, quarantined, models, kept_back_by, snapshots, tombstones_deleted, tombstones_waiting,
+tombstones_kept_by, tables, compacted, old_versions_deleted (a number of tables), left, dry_run.
 """
 
 
@@ -58,11 +64,18 @@ def main(words: list[str], console: Console) -> None:
         metavar="30d",
         help="the age up to which all records stay, by appended_at: 30d, 12h, 30m or 90s",
     )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be purged and compacted")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be purged, deleted and compacted")
     parser.add_argument(
         "--purge-quarantined",
         action="store_true",
         help="also delete records that a model has quarantined: no rebuild can apply them any more",
+    )
+    parser.add_argument(
+        "--tombstones",
+        type=age,
+        metavar="90d",
+        help="the age from which on tombstones (rows of deleted keys) are deleted from the base tables: changes that "
+        "arrive later than that are quarantined. Without it tombstones stay for ever",
     )
     parser.add_argument("--no-compact", action="store_true", help="do not combine small files")
     parser.add_argument(
@@ -79,6 +92,11 @@ def main(words: list[str], console: Console) -> None:
     result = purge.run(options.dry_run)
     for sentence in sentences(str(staging), result, options.dry_run):
         console.say(sentence)
+    horizons = TombstoneResult()
+    if options.tombstones is not None:
+        horizons = Tombstones(spark, tables, staging, options.tombstones, console.say).run(options.dry_run)
+        for sentence in sentences_of_tombstones(horizons):
+            console.say(sentence)
     compaction = Compaction(
         tables, TableFiles(spark, tables), staging, console.say, not options.no_compact, options.delete_old_versions
     )
@@ -94,6 +112,9 @@ def main(words: list[str], console: Console) -> None:
             "models": result.models,
             "kept_back_by": [_as_json(one) for one in result.kept_back],
             "snapshots": result.snapshots,
+            "tombstones_deleted": horizons.deleted,
+            "tombstones_waiting": horizons.waiting,
+            "tombstones_kept_by": horizons.kept,
             "tables": compacted.tables,
             "compacted": [
                 {"table": of.table, "files_before": of.before, "files_after": of.after} for of in compacted.compacted
@@ -113,6 +134,20 @@ def age(text: str) -> timedelta:
         raise argparse.ArgumentTypeError(f"{text} is not an age; write 30d, 12h, 30m or 90s")
     unit = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}[found[2]]
     return timedelta(**{unit: int(found[1])})
+
+
+def sentences_of_tombstones(result: TombstoneResult) -> list[str]:
+    """Return which tombstones wait for a run of their model, and which models keep theirs."""
+    said = [
+        f"{relation}: {counted(number, 'tombstone')} can be deleted once its next run with records has taken a new "
+        "horizon, and staging is purged up to there."
+        for relation, number in result.waiting.items()
+    ]
+    if result.kept:
+        kept = ", ".join(f"{relation} ({why})" for relation, why in result.kept.items())
+        verb = "keeps" if len(result.kept) == 1 else "keep"
+        said.append(f"{counted(len(result.kept), 'model')} {verb} all tombstones: {kept}.")
+    return said
 
 
 def sentences_of_compaction(result: CompactionResult, dry_run: bool) -> list[str]:

@@ -3,7 +3,7 @@
     SELECT, and `fields` are its columns. If the model takes partial records, `_change_columns` names the columns beside
     the key that an update carries, in a fixed order. It is NULL if the record sets the whole row: an insert, a delete,
     or an update of all columns. A record of a history must have a time. A delete that names a place instead of a key
-    needs no key (see `keyless_deletes_of`). `extra_columns`: columns of the SELECT that are passed on unchanged. -#}
+    needs no key (see `keyless_deletes_of`). A record may come too late, see `is_before_horizon`. `extra_columns`: columns of the SELECT that are passed on unchanged. -#}
 {%- macro checked_records(sql, fields, form, first, last, extra_columns=[]) -%}
 {%- set columns, keys = form.columns, form.unique_key -%}
 {%- set partial_records, row_ids, keyless = form.partial_records, form.row_ids, form.keyless -%}
@@ -60,6 +60,10 @@ from (
             )
             {%- else %}
             if(_change_error is null and _change_columns is not null, 'the record carries only some columns, and the model does not take such records (`meta: {partial_records: true}`)', null)
+            {%- endif %}
+            {#- The last one, see `is_late`. #}
+            {%- if form.horizons %},
+            if(_change_error is null and {{ reconcile.is_before_horizon(form.horizons, first, last) }}, {{ reconcile.literal(reconcile.reason_of_horizon()) }}, null)
             {%- endif %}
         ), '') as _change_complaint
     from (

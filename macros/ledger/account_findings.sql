@@ -2,7 +2,7 @@
     holds, a base table with another number of rows than after its last range, batches before a range that no range covers, batches that a base table has and the ledger does not, and records of
     staging that are in no batch. `nodes`: the models' nodes, none of them a `current_view`. Staging cannot confirm the
     counts of purged records; only the ledger still has them. Rows of kind `erasure` say how many records of a batch, and
-    how many of the quarantine, were erased after they had been counted: these count as if they were there. A quarantine that was restored, or from which somebody
+    how many of the quarantine, were erased after they had been counted: these count as if they were there. Tombstones that `maintain.py` has deleted since the last range are missing from the base table. A quarantine that was restored, or from which somebody
     deleted, is noticed nowhere else: its records are not delivered again. -#}
 {%- macro account_findings(nodes) -%}
 {%- set models = [] -%}
@@ -12,6 +12,7 @@
   {%- do models.append({
       'name': reconcile.literal(reconcile.ledger_name(relation)), 'relations': reconcile.model_relations(relation), 'inputs': inputs, 'purged': reconcile.last_purged(inputs)}) -%}
 {%- endfor -%}
+{%- set has_horizons = reconcile.existing_relation(reconcile.horizons()) is not none -%}
 with models as (
     select *
     from values
@@ -151,7 +152,7 @@ judged as (
                 <> coalesce(kept.kept, 0) + if(quarantine_reasons is null, coalesce(erased.quarantined, 0), 0),
                 'the quarantine has a different number of records', null
             ),
-            if(is_last and stored_rows <> stored.records and coalesce(erased_at < {{ reconcile.ledger_order() }}, true), 'the base table has a different number of rows than after this range', null),
+            if(is_last and stored_rows <> stored.records and coalesce(erased_at < {{ reconcile.ledger_order() }}, true){{ ' and coalesce(thinned_at < coalesce(account.entry, 0), true)' if has_horizons }}, 'the base table has a different number of rows than after this range', null),
             if(first_batch > if(kind = 'rebuild', greatest(before, purged), before) + 1, 'the ledger has a gap of batches before this range', null)
         ), '') as finding
     from account
@@ -166,6 +167,14 @@ judged as (
         where kind = 'erasure'
         group by relation
     ) using (relation)
+    {%- if has_horizons %}
+    left join (
+        select relation, max(entry) as thinned_at
+        from {{ reconcile.qualified(reconcile.horizons()) }}
+        where kind = 'deleted'
+        group by relation
+    ) using (relation)
+    {%- endif %}
 ),
 
 -- batches that were applied without a row of the ledger, and records whose batch number is missing or less than 1, which

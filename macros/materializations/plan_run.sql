@@ -17,6 +17,7 @@
       keyless deletes. -#}
   {%- do reconcile.run_statements(reconcile.get_upgrade_statements(relations, settings))
         if range.kind != 'rebuild' or range.known_keyless_deletes -%}
+  {%- do reconcile.take_horizon(settings, range) -%}
   {%- set has_work = range.has_records or range.kind == 'rebuild' -%}
   {#- A retry that takes a declaration writes it down itself, and no column of the table changes. -#}
   {%- if range.kind != 'rebuild' and not flags.EMPTY and not (range.retry and range.retry.declares) -%}

@@ -8,7 +8,7 @@
     records that come late, and the run applies again all batches from `first` on, the first batch with a quarantined
     record. Otherwise `whole` is true: the run reads all staged records once and replaces the base table.
 
-    `first` is none if nothing is quarantined. `number`: which retry of the base table it is. `least`: the first batch
+    `first` is none if nothing is quarantined but what came too late, see `is_before_horizon`. `number`: which retry of the base table it is. `least`: the first batch
     of this retry and the earlier ones. `left`: how many quarantined records are of purged batches. `declares`: whether
     the declaration is another than that of the base table. A retry that another run began is ended by the next run,
     whether it asks for one or not, and also if that run goes on with other columns, see `changed_columns`. `added`: see
@@ -40,7 +40,7 @@
   {%- set purged = reconcile.last_purged(settings.inputs) -%}
   {%- set quarantined, left = run_query(
         'select min(if(_change_batch > ' ~ purged ~ ', _change_batch, null)) as first_batch, count_if(_change_batch <= ' ~ purged ~ ') as purged_records from '
-        ~ reconcile.qualified(relations.quarantine))[0].values() -%}
+        ~ reconcile.qualified(relations.quarantine) ~ (' where not ' ~ reconcile.is_late('_change_error') if reconcile.horizons_at_start(settings.declaration).taken else ''))[0].values() -%}
   {%- set firsts = [quarantined, begun.first if begun else none] | reject('none') | list -%}
   {%- if not firsts and not changed and not left -%}{{ return(none) }}{%- endif -%}
   {%- set first = firsts | min if firsts else none -%}

@@ -23,6 +23,7 @@
     {%- set node = reconcile.node_of(relation) -%}
     {%- set form = reconcile.form_of_table(node, found.relations.base) -%}
     {%- do found.update({'form': form, 'inputs': reconcile.model_inputs(node)}) -%}
+    {%- do reconcile.add_horizons(form, relation, tojson(reconcile.declaration_of(form, found.inputs))) -%}
     {%- do reconcile._raise_complaints_of_parity(reconcile._complaints_of_position(found)) -%}
   {%- endif -%}
   {{ return(found) }}

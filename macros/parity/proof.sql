@@ -81,6 +81,7 @@
 {%- macro _comparison_of_proof(request) -%}
   {%- set node = graph.nodes[request.unique_id] -%}
   {%- set relation, form = reconcile.relation_of(node), reconcile.form_of_node(node) -%}
+  {%- do reconcile.add_horizons(form, relation, tojson(reconcile.declaration_of(form, reconcile.model_inputs(node)))) -%}
   {%- set columns = reconcile.compared_columns(relation, relation, request.key, request.columns, request.tolerances).columns -%}
   {%- if request.get('form_columns') -%}
     {%- do form.update({

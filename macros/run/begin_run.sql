@@ -32,6 +32,7 @@
     {%- endif -%}
     {%- do graph.update({'reconcile_snapshots': reconcile.snapshots_in_staging(cuts)}) -%}
     {%- do graph.update({'reconcile_known': reconcile.known_at_start(cuts)}) -%}
+    {%- do graph.update({'reconcile_horizons': reconcile._horizons_of_run()}) -%}
     {%- if reconcile.as_of() -%}{%- do reconcile._begin_as_of() -%}{%- endif -%}
   {%- endif -%}
 {%- endmacro %}
@@ -116,4 +117,13 @@
   {%- if 'record' not in types or modules.re.match('string|varchar|char', types.get('batch', 'string')) -%}{{ return(none) }}{%- endif -%}
   {%- do graph.reconcile_dated.update({reconcile.ledger_name(relation): none}) if types.get('appended_at') == 'timestamp' and table.type != 'view' -%}
   {{ return(run_query('select max(batch) from ' ~ reconcile.qualified(relation))[0][0] | int(0)) }}
+{%- endmacro %}
+
+{#- The horizons of the models that this run builds, see `horizons_of_models`. -#}
+{%- macro _horizons_of_run() -%}
+  {%- set names = [] -%}
+  {%- for node in reconcile.reconciled_nodes() if node.unique_id in selected_resources and node.config.materialized == 'current_state' -%}
+    {%- do names.append(reconcile.ledger_name(reconcile.relation_of(node))) -%}
+  {%- endfor -%}
+  {{ return(reconcile.horizons_of_models(names)) }}
 {%- endmacro %}

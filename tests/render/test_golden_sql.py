@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from pathlib import Path
 from textwrap import indent
@@ -242,6 +243,27 @@ def _asked_of_built_models() -> str:
     return ";\n\n".join(normalized(life.warehouse.statements)) + "\n"
 
 
+def test_a_run_beside_horizons_is_the_sql_that_was_reviewed(accept_goldens: bool) -> None:
+    """What a run asks of horizons, a run that takes one, and the account of a model whose tombstones may be gone."""
+    life = Life(SHAPES["mysql_composite_key"])
+    life.statements("first run")
+    macros, node = life.project.macros, life.project.node("orders")
+    declaration = json.dumps(macros.declaration_of(macros.form_of_node(node), macros.model_inputs(node)))
+    life.warehouse.has("demo.reconcile_horizons")
+    known = [(None, "0000/1/000000000000000B/~"), (2, "0000/1/000000000000000A/~")]
+    life.warehouse.answers["select relation, first_batch, declaration, max(sequence)"] = [
+        {"relation": "demo.orders", "first_batch": first, "declaration": macros.declaration_of_order(declaration),
+         "sequence": sequence} for first, sequence in known
+    ]  # fmt: skip
+    files = {"increment.sql": ";\n\n".join(life.statements("increment")) + "\n"}
+    life.warehouse.statements.clear()
+    life.project.begin("run", ["orders"])
+    asked = [sql for sql in normalized(life.warehouse.statements) if "reconcile_horizons" in sql]
+    files["run.sql"] = ";\n\n".join(asked) + "\n"
+    files["account.sql"] = macros.account_findings([node]).strip() + "\n"
+    compare(GOLDEN / "horizons", files, accept_goldens)
+
+
 def test_a_run_ends_with_the_sql_that_was_reviewed(accept_goldens: bool) -> None:
     """What no model reads of the batches that it brought."""
     life = Life(SHAPES["mysql_composite_key"])
@@ -266,7 +288,7 @@ def compare(directory: Path, files: dict[str, str], accept: bool) -> None:
 
 
 def test_no_golden_is_of_a_shape_that_is_no_more() -> None:
-    beside = {"begin_run", "end_run", "data_tests", "parity", "proof", "rows_of_cells"}
+    beside = {"begin_run", "end_run", "data_tests", "horizons", "parity", "proof", "rows_of_cells"}
     assert {directory.name for directory in GOLDEN.iterdir()} == {*SHAPES, *beside}
 
 

@@ -18,7 +18,8 @@ SHAPES = {
     "view": "mysql_view/nothing_new",
 }
 OF_A_RUN = [
-    "begin_run/mysql_composite_key_run", "begin_run/registered", "begin_run/known_at_start", "end_run/unread",
+    "begin_run/mysql_composite_key_run", "begin_run/registered", "begin_run/known_at_start", "horizons/run",
+    "end_run/unread",
 ]  # fmt: skip
 
 

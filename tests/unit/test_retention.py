@@ -889,6 +889,7 @@ def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
         if "as ledger_batch" in sql:
             known = {
                 "ledger_batch": 3, "ledger_base_batch": 3, "ledger_deletes_batch": deletes, "ledger_retried": marked,
+                "entry": 8,
             }  # fmt: skip
             return [SimpleNamespace(relation="shop.orders", last_appended_at=None, **known)]
         if "max_by(object" in sql:
@@ -900,7 +901,7 @@ def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
     opened._rows, deletes, marked = rows, 3 if "row deletes" in there else 0, 2
     ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
     assert account.problem == problem
-    assert problem or (account.applied, account.quarantined) == (3, ((2, 5),))
+    assert problem or (account.applied, account.quarantined, account.entry) == (3, ((2, 5),), 8)
     if problem is None:
         marked = 3
         ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
@@ -1167,6 +1168,7 @@ def test_the_command_ends_with_one_line_of_json(monkeypatch: pytest.MonkeyPatch,
             {"relation": "shop.slow", "ledger": "shop.reconcile_ledger", "batch": 1, "why": "behind at 1"}
         ],
         "snapshots": ["shop.orders__snapshot", "sales.lines__snapshot", "shop.slow__snapshot"],
+        "tombstones_deleted": {}, "tombstones_waiting": {}, "tombstones_kept_by": {},
         "tables": 3, "compacted": [{"table": "shop.orders__base", "files_before": 40, "files_after": 1}],
         "old_versions_deleted": 0, "left": [], "dry_run": dry_run,
     }  # fmt: skip

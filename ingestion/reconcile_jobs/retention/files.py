@@ -55,7 +55,7 @@ _OWN_AGE = "history.expire.max-snapshot-age-ms"
 
 # The tables beside a model, and beside the ledger, to which runs and tests write.
 _OF_MODEL = ("base", "quarantine", "row_deletes", "range_deletes")
-_OF_LEDGER = ("reconcile_columns_seen", "reconcile_parity", "reconcile_parity_differences")
+_OF_LEDGER = ("reconcile_columns_seen", "reconcile_horizons", "reconcile_parity", "reconcile_parity_differences")
 
 
 @dataclass(frozen=True)

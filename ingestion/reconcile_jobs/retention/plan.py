@@ -51,6 +51,7 @@ class Account:
     `appended_at`: when the last batch of the ledger was appended, in microseconds; None if the ledger does not say.
     `retried`: the number of the last marked range of the base table, see `marked_range` in retry_of_quarantine.sql.
     `deletes_batch`: the batch up to which the table of deletes without a key has them, 0 without such a table.
+    `entry`: the number of the last row in the ledger.
     """
 
     ledger_batch: int
@@ -62,6 +63,7 @@ class Account:
     appended_at: int | None = None
     retried: int = 0
     deletes_batch: int = 0
+    entry: int = 0
 
     @property
     def applied(self) -> int:

@@ -29,7 +29,7 @@ from reconcile_jobs.retention.plan import (
 from reconcile_jobs.retention.tables import Tables, beside, named
 from reconcile_jobs.staging import TableName, batch_of_mark, purge_mark
 
-__all__ = ["Purge", "Result"]
+__all__ = ["Purge", "Result", "last_purged"]
 
 # Properties of the staging table, without their common beginning: the purge that has begun, and the purged objects.
 _BEGUN, _PURGED = "purge", "purged."
@@ -122,7 +122,7 @@ class Purge:
             self._end(begun)
         if not dry_run:
             self._tables.make_readers()
-        plan = self._plan(_last_purged(self._tables.properties()))
+        plan = self._plan(last_purged(self._tables.properties()))
         records = sum(of.records for of in plan.objects.values())
         result = Result(plan.batch if records else 0, records, len(plan.readers), plan.kept_back)
         result.kept_objects, result.quarantined = plan.kept_objects, plan.quarantined if records else 0
@@ -185,7 +185,7 @@ class Purge:
     def _purge(self, plan: _Plan) -> None:
         """Write what says that the records are purged, and delete them. Raises Fault if the plan no longer holds."""
         properties = self._tables.properties()
-        purged = _last_purged(properties)
+        purged = last_purged(properties)
         before = {of: batch_of_mark(properties, purge_mark(of)) for of in plan.objects}
         ledgers = sorted({(reader.ledger, reader.staging) for reader in plan.readers})
         marks = {name: of.last for name, of in plan.objects.items()}
@@ -280,6 +280,6 @@ def _marks(begun: _Begun, properties: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _last_purged(properties: dict[str, str]) -> int:
+def last_purged(properties: dict[str, str]) -> int:
     """Return the last batch from which records of any object were purged, 0 if none were."""
     return max((batch_of_mark(properties, name) for name in properties if name.startswith(_PURGED)), default=0)

@@ -54,6 +54,11 @@ DECLARED_IN = "reconcile.declared_in"
 # Records in batches that runs read. No run reads the others; they stay, and reconcile.ledger_balances reports them.
 _IN_BATCHES = "batch BETWEEN 1 AND {}"
 
+# Why a record is in quarantine that is not after the horizon of its table: macros/change_records/before_horizon.sql.
+_TOO_LATE = (
+    "the change is not after the horizon of the table, up to which its tombstones may be deleted: it came too late"
+)
+
 # The columns of the table of registered models; macros/ledger/readers_of.sql writes the rows.
 _READERS = (
     "staging string COMMENT 'schema.name of the staging table, as the ledger has it'",
@@ -198,6 +203,45 @@ class Tables:
         """Return how many records of these objects staging has up to a batch."""
         return int(self._rows(f"SELECT count(*) AS n FROM {self._staging.sql} WHERE {_up_to(objects, batch)}")[0].n)
 
+    def first_batch(self, objects: Sequence[str]) -> int | None:
+        """Return the first batch of which staging has records of objects; None if it has none."""
+        in_batches = f"{of_objects(objects)} AND batch >= 1"
+        found = self._rows(f"SELECT min(batch) AS batch FROM {self._staging.sql} WHERE {in_batches}")[0].batch
+        return None if found is None else int(found)
+
+    def appended_at(self, objects: Sequence[str], batch: int | None) -> int | None:
+        """Return when the first record of objects was appended from a batch on, in microseconds; None without one."""
+        if batch is None:
+            return None
+        since = f"{of_objects(objects)} AND batch >= {batch}"
+        found = self._rows(f"SELECT unix_micros(min(appended_at)) AS at FROM {self._staging.sql} WHERE {since}")[0].at
+        return None if found is None else int(found)
+
+    def applied_before(self, reader: Reader, micros: int) -> int:
+        """Return the last batch that a model has applied and that was appended before a moment; 0 if there is none.
+
+        Since its last rebuild: before it, the same numbers may have been those of other batches.
+        """
+        found = self._rows(
+            "SELECT max(last_batch) AS batch FROM (SELECT *, max(if(kind = 'rebuild', entry, NULL)) OVER () AS rebuilt "
+            f"FROM {named(reader.ledger).sql} WHERE relation = {literal(reader.relation)} "
+            "AND kind IN ('apply', 'replay', 'rebuild')) "
+            f"WHERE coalesce(entry >= rebuilt, true) AND last_appended_at < timestamp_micros({micros})"
+        )
+        return int(found[0].batch or 0)
+
+    def declaration(self, base: TableName) -> dict[str, str]:
+        """Return the digests of what a base table was built from, by aspect; none if it does not say so."""
+        said = format_of(self._spark, base.catalog).properties(self._spark, base.sql).get(_DECLARATION)
+        return dict(json.loads(said)) if said else {}
+
+    def entry(self, reader: Reader) -> int:
+        """Return the number of the last row that a ledger has of a model."""
+        ledger = named(reader.ledger)
+        self._refresh(ledger)
+        of_model = f"relation = {literal(reader.relation)}"
+        return int(self._rows(f"SELECT max(entry) AS entry FROM {ledger.sql} WHERE {of_model}")[0].entry or 0)
+
     def accounts(self, readers: Iterable[Reader], purged: int) -> list[tuple[Reader, Account | None]]:
         """Return the readers with their accounts, see `plan.Account`; None if a model was never run.
 
@@ -238,6 +282,7 @@ class Tables:
                     row.ledger_batch, row.ledger_base_batch, base_batch,
                     quarantined=held, appended_at=row.last_appended_at,
                     retried=_number_of_retry(of_base.get(_RETRIED) or ""), deletes_batch=row.ledger_deletes_batch,
+                    entry=row.entry,
                 )  # fmt: skip
                 found.append((reader, account))
         return self._with_staging(found, purged)
@@ -315,11 +360,13 @@ class Tables:
     def _quarantined(self, quarantine: TableName, objects: Sequence[str]) -> tuple[tuple[int, int], ...]:
         """Return the batches of which staging still has records of objects that are quarantined, with how many.
 
-        The quarantine also has records that were purged; they keep nothing back.
+        The quarantine also has records that were purged, and records that came too late, see `is_late` in
+        macros/change_records/before_horizon.sql: they keep nothing back.
         """
         rows = self._rows(
             f"SELECT _change_batch AS batch, count(*) AS records FROM {quarantine.sql} "
-            f"WHERE _change_batch IN (SELECT batch FROM {self._staging.sql} WHERE {of_objects(objects)} "
+            f"WHERE NOT endswith(_change_error, {literal(_TOO_LATE)}) AND _change_batch IN "
+            f"(SELECT batch FROM {self._staging.sql} WHERE {of_objects(objects)} "
             "AND batch >= 1) GROUP BY _change_batch ORDER BY _change_batch"
         )
         return tuple((int(row.batch), int(row.records)) for row in rows)

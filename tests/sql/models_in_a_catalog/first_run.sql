@@ -1,9 +1,3 @@
-show schemas in `ice`;
-
-show tables in `ice`.`demo`;
-
-show views in `ice`.`demo`;
-
 select object, max(last_batch) as batch
 from `ice`.`demo`.`reconcile_ledger`
 where relation = 'lake.raw.shop_changes' and kind = 'purge'

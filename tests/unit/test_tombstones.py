@@ -1,0 +1,259 @@
+"""Which tombstones `maintain.py` deletes, by what it asks. That no row comes back is in tests/fold/test_horizons.py."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import maintain
+import pytest
+from reconcile_jobs.process.errors import Fault
+from reconcile_jobs.retention import tombstones
+from reconcile_jobs.retention.plan import NOT_ENDED, Account, Reader
+from reconcile_jobs.retention.tables import _TOO_LATE
+from reconcile_jobs.retention.tombstones import Horizon, TombstoneResult, Tombstones, horizon_to_delete, why_kept
+from reconcile_jobs.staging import TableName
+from refusals import thing
+from shapes import Life
+
+ORDERS = Reader("lake.changes", "shop.reconcile_ledger", "shop.orders", "current_state", ("shop.orders",))
+NOW, DAY = 1_800_000_000_000_000, 86_400_000_000  # microseconds
+
+
+def test_the_job_knows_a_late_record_by_the_reason_that_runs_give():
+    assert Life(thing()).project.macros.reason_of_horizon() == _TOO_LATE
+
+
+@pytest.mark.parametrize(
+    ("said", "account", "why"),
+    [
+        ({"materialized": "history"}, Account(9, 9, 9), "a history, in which each delete is the end of a version"),
+        ({"objects": ()}, Account(9, 9, 9), "without a source macro, so its objects are not known"),
+        ({}, None, "never run"),
+        ({}, Account(9, 9, 9, problem="it is odd"), "it is odd"),
+        ({}, Account(3, 3, 5), NOT_ENDED),
+        ({}, Account(7, 6, 2), "its base table was restored; run the model"),
+        ({}, Account(9, 9, 9, waits_for=10), None),
+    ],
+)
+def test_what_keeps_all_tombstones_is_named(said: dict[str, Any], account: Account | None, why: str | None):
+    assert why_kept(Reader(**{**ORDERS.__dict__, **said}), account) == why
+
+
+@pytest.mark.parametrize(
+    ("applied", "oldest_batch", "first_batch"),
+    [
+        (20, 11, 11), (20, 10, 4), (20, None, 21), (20, 30, 21), (19, None, 11), (3, 4, 4), (20, 3, None),
+        (2, None, None),
+    ],
+)  # fmt: skip
+def test_tombstones_go_once_nothing_of_before_the_horizon_can_be_applied_again(
+    applied: int, oldest_batch: int | None, first_batch: int | None
+):
+    taken = [Horizon(11, "0/0B"), Horizon(4, "0/0A"), Horizon(21, "0/0C")]
+    found = horizon_to_delete(taken, applied, oldest_batch)
+    assert (found and found.first_batch) == first_batch
+
+
+class Session:
+    """A Spark session that notes what it is told, and answers by a part of what is asked."""
+
+    def __init__(self, columns: tuple[str, ...], answers: dict[str, Any]) -> None:
+        self.columns, self.answers, self.told = columns, answers, []  # type: ignore[var-annotated]
+        self.meanwhile: Callable[[str], None] = lambda sql: None
+
+    def table(self, name: str) -> Any:
+        return SimpleNamespace(columns=self.columns)
+
+    def sql(self, sql: str) -> Any:
+        self.told.append(sql)
+        self.meanwhile(sql)
+        for part, row in self.answers.items():
+            if part in sql and sql.startswith("SELECT"):
+                rows = row if isinstance(row, list) else [row]
+                return SimpleNamespace(collect=lambda rows=rows: rows)
+        assert not sql.startswith("SELECT"), sql
+        return None
+
+    def wrote(self) -> list[str]:
+        return [re.sub("`", "", sql) for sql in self.told if not sql.startswith("SELECT")]
+
+
+DECLARED = {"staging": "a", "sources": "b", "sequence": "c", "columns": "d"}
+
+
+def known(kind: str, first_batch: int | None, sequence: str, declaration: str = "a b c") -> Any:
+    return SimpleNamespace(kind=kind, first_batch=first_batch, sequence=sequence, declaration=declaration)
+
+
+class Night:
+    """A call of the job for one model. `answers`: those of the session; the others are of tables."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **said: Any) -> None:
+        answers = {
+            "FROM `shop`.`reconcile_horizons`": said.get("horizons", []),
+            "_change_batch >= ": SimpleNamespace(number=said.get("late", 0)),
+            "SELECT count(*)": SimpleNamespace(number=said.get("number", 3)),
+            "SELECT max(regexp_replace(": SimpleNamespace(sequence=said.get("place"), number=said.get("waiting", 0)),
+        }
+        self.session = Session(said.get("columns", ("id", "_deleted")), answers)
+        self.entry, self.asked_before, self.said = 5, [], []  # type: ignore[var-annotated]
+        self.tables: Any = SimpleNamespace(
+            readers=lambda: [ORDERS], properties=dict, accounts=lambda readers, purged: [(ORDERS, self.account)],
+            has=lambda table: True, first_batch=lambda objects: said.get("oldest_batch"),
+            appended_at=lambda objects, batch: said.get("appended_at") if batch else None,
+            applied_before=self.applied_before, entry=lambda reader: self.entry,
+            declaration=lambda base: said.get("declared", DECLARED),
+        )  # fmt: skip
+        self.account = said.get("account", Account(20, 20, 20, entry=5))
+        monkeypatch.setattr(tombstones, "create_table", lambda *given: None)
+        monkeypatch.setattr("reconcile_jobs.retention.tables.time.sleep", lambda seconds: None)
+
+    def applied_before(self, reader: Reader, micros: int) -> int:
+        self.asked_before.append(micros)
+        return 7
+
+    def run(self, dry_run: bool = False) -> TombstoneResult:
+        clock: Any = SimpleNamespace(now=lambda: NOW * 1000)
+        session: Any = self.session
+        of = Tombstones(session, self.tables, TableName(("lake", "c")), timedelta(days=90), self.said.append, clock)
+        return of.run(dry_run)
+
+
+TAKEN = [known("taken", 11, "0/0B"), known("proposed", None, "0/0B")]
+
+
+def test_the_ledger_hears_of_deleted_tombstones_before_they_are_gone(monkeypatch: pytest.MonkeyPatch):
+    night = Night(monkeypatch, horizons=TAKEN)
+    assert night.run().deleted == {"shop.orders__base": 3}
+    note, delete = night.session.wrote()
+    assert (
+        "'deleted' AS kind, '0/0B' AS sequence, cast(11 AS bigint) AS first_batch, cast(5 AS bigint) AS entry" in note
+    )
+    assert delete == (
+        "DELETE FROM shop.orders__base WHERE _deleted AND _change_sequence <= '0/0B' AND _change_batch < 11 "
+        "AND _change_batch < 20"
+    )
+    assert night.said == ["shop.orders__base: 3 tombstones deleted"]
+
+
+def test_a_run_that_has_ended_meanwhile_has_counted_other_rows(monkeypatch: pytest.MonkeyPatch):
+    night = Night(monkeypatch, horizons=TAKEN)
+    night.session.meanwhile = lambda sql: setattr(night, "entry", 6) if sql.startswith("DELETE") else None
+    night.run()
+    assert [re.findall(r"cast\((\w+) AS bigint\) AS entry", sql) for sql in night.session.wrote()] == [["5"], [], ["6"]]
+
+
+@pytest.mark.parametrize(
+    ("columns", "deleted"),
+    [
+        (("id", "_change_deleted"), "_change_deleted"),
+        (("id", "_deleted", "_change_row_sequence"), "_deleted AND _change_row_sequence = _change_sequence"),
+    ],
+)
+def test_a_tombstone_is_a_row_of_which_only_its_delete_is_left(
+    monkeypatch: pytest.MonkeyPatch, columns: tuple[str, ...], deleted: str
+):
+    night = Night(monkeypatch, horizons=TAKEN, columns=columns)
+    night.run()
+    assert night.session.wrote()[-1].startswith(f"DELETE FROM shop.orders__base WHERE {deleted} AND _change_seq")
+
+
+def test_a_late_record_that_was_applied_is_named(monkeypatch: pytest.MonkeyPatch):
+    night = Night(monkeypatch, horizons=TAKEN, late=2)
+    assert night.run().deleted == {"shop.orders__base": 3}
+    assert night.said[0] == (
+        "shop.orders__base: 2 rows of changes that came too late: a run wrote them that had begun before another one "
+        "took the horizon, and a rebuild would quarantine them"
+    )
+
+
+@pytest.mark.parametrize("declared", ["z b c", "a b z"])
+def test_a_horizon_of_another_staging_table_or_order_does_not_count(monkeypatch: pytest.MonkeyPatch, declared: str):
+    night = Night(monkeypatch, horizons=[known("taken", 11, "0/0B", declared)], place="0/0A", waiting=1)
+    assert (night.run().deleted, len(night.session.wrote())) == ({}, 1)
+
+
+def test_a_horizon_is_proposed_anew_for_other_sources_and_one_that_was_taken_counts(monkeypatch: pytest.MonkeyPatch):
+    horizons = [known("taken", 11, "0/0A", "a z c"), known("proposed", None, "0/0F", "a z c")]
+    night = Night(monkeypatch, horizons=horizons, place="0/0B", waiting=1)
+    assert night.run().deleted == {"shop.orders__base": 3}
+    assert "'0/0B' AS sequence" in night.session.wrote()[-1] and "'a b c' AS declaration" in night.session.wrote()[-1]
+
+
+def test_a_base_table_that_does_not_say_what_it_was_built_from_keeps_its_tombstones(monkeypatch: pytest.MonkeyPatch):
+    night = Night(monkeypatch, horizons=TAKEN, declared={"columns": "d"})
+    assert night.run().kept == {"shop.orders": "built by an earlier version of this package; rebuild it"}
+
+
+@pytest.mark.parametrize("said", [{"oldest_batch": 10}, {"number": 0}, {"horizons": TAKEN[1:]}])
+def test_nothing_is_deleted_before_its_time(monkeypatch: pytest.MonkeyPatch, said: dict[str, Any]):
+    night = Night(monkeypatch, **{"horizons": TAKEN, **said})
+    assert (night.run().deleted, night.session.wrote()) == ({}, [])
+
+
+def test_cells_keep_their_tombstones(monkeypatch: pytest.MonkeyPatch):
+    night = Night(monkeypatch, horizons=TAKEN, columns=("row_key", "cell_time", "_deleted"))
+    assert night.run().kept == {"shop.orders": "cells, of which deletes name ranges"}
+
+
+@pytest.mark.parametrize(
+    ("account", "appended_at", "before"),
+    [
+        (Account(20, 20, 20), None, NOW - 90 * DAY),
+        (Account(20, 20, 20, waits_for=21), NOW - 9 * DAY, NOW - 99 * DAY),
+        (Account(20, 20, 20, waits_for=21), NOW + 9 * DAY, NOW - 90 * DAY),
+    ],
+    ids=["up to date", "slow", "a clock that is ahead"],
+)
+def test_no_record_is_late_because_its_model_is(
+    monkeypatch: pytest.MonkeyPatch, account: Account, appended_at: int | None, before: int
+):
+    night = Night(monkeypatch, place="0/0C", waiting=4, account=account, appended_at=appended_at)
+    assert night.run().waiting == {"shop.orders": 4}
+    assert night.asked_before == [before]
+    (asked,) = [sql for sql in night.session.told if "max(regexp_replace(" in sql]
+    assert asked.count(f"_change_time < timestamp_micros({before})") == 2 and "_change_batch <= 7" in asked
+    (note,) = night.session.wrote()
+    assert "'proposed' AS kind, '0/0C' AS sequence, cast(NULL AS bigint) AS first_batch" in note
+
+
+@pytest.mark.parametrize("place", [None, "0/0A", "0/0B"])
+def test_a_horizon_is_proposed_only_if_it_is_farther_than_all_others(
+    monkeypatch: pytest.MonkeyPatch, place: str | None
+):
+    night = Night(monkeypatch, horizons=TAKEN, number=0, place=place)
+    assert (night.run().waiting, night.session.wrote()) == ({}, [])
+
+
+def test_a_dry_run_says_the_same_and_writes_nothing(monkeypatch: pytest.MonkeyPatch):
+    night = Night(monkeypatch, horizons=TAKEN, place="0/0C", waiting=4)
+    result = night.run(dry_run=True)
+    assert (result.deleted, result.waiting, night.session.wrote()) == ({"shop.orders__base": 3}, {"shop.orders": 4}, [])
+    assert night.said == ["shop.orders__base: 3 tombstones would be deleted"]
+
+
+def test_where_others_write_each_time_a_sentence_says_what_to_do(monkeypatch: pytest.MonkeyPatch):
+    night = Night(monkeypatch, horizons=TAKEN)
+
+    def conflict(sql: str) -> None:
+        if sql.startswith("DELETE"):
+            raise RuntimeError("ConcurrentAppendException")
+
+    night.session.meanwhile = conflict
+    with pytest.raises(Fault, match=r"Other processes wrote to shop.orders__base each time that tombstones were to be"):
+        night.run()
+
+
+def test_the_command_says_what_waits_and_what_stays():
+    said = maintain.sentences_of_tombstones(
+        TombstoneResult({"shop.orders__base": 3}, {"shop.lines": 1}, {"shop.past": "a history"})
+    )
+    assert said == [
+        "shop.lines: 1 tombstone can be deleted once its next run with records has taken a new horizon, and staging is "
+        "purged up to there.",
+        "1 model keeps all tombstones: shop.past (a history).",
+    ]
