@@ -70,7 +70,8 @@ PARTS: dict[str, list[str]] = {
     "lifecycle-iceberg": [*ICEBERG, "-m", "soak or matrix", "tests/lifecycle", "tests/functional/test_iceberg.py"],
     "append-iceberg": [*ICEBERG, "tests/process/test_append_datastream.py", "tests/functional/test_parity.py"],
     "readers-iceberg": [*ICEBERG, *READERS, "tests/process/test_bigtable_kills.py"],
-    "snapshots": ["-m", "matrix", "tests/functional", "-k", "not lost_changes"],
+    "snapshots": ["-m", "matrix", "tests/functional", "-k", "not lost_changes and not maintenance"],
+    "four-months": ["-m", "matrix", "tests/functional/test_months_of_maintenance.py"],
     **{
         f"lost-changes-{name}-{part}": [*of, "-m", "matrix", LOST, "-k", sources]
         for name, of in FORMATS.items()
