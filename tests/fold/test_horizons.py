@@ -217,9 +217,9 @@ def live(shop: Shop, keeps_staging: bool = False) -> Counter[str]:
         demand(not result.kept, f"kept: {result.kept}")
         shop.check_horizons()
         shop.check_proposals()
-        if keeps_staging and batch in (3, 5):
-            # As after a restore of the ledger: the next run replays all batches but the first.
-            shop.forget_last_account()
+        if keeps_staging and batch > 4:
+            # As after a restore of the ledger: the next run replays the last batches.
+            shop.memory.delete(f"{shop.schema}.reconcile_ledger", f"kind <> 'rebuild' and last_batch > {batch - 3}")
             shop.run(batch)
             shop.check_horizons()
     shop.run(shop.staged.last + 1, full_refresh=True)
@@ -231,7 +231,7 @@ def live(shop: Shop, keeps_staging: bool = False) -> Counter[str]:
 @pytest.mark.parametrize(
     ("sources", "count", "seed"),
     [
-        pytest.param(["mysql", "spanner"], 40, 1, id="mysql-spanner"),
+        pytest.param(["mysql", "spanner"], 25, 1, id="mysql-spanner"),
         pytest.param(["postgresql", "sqlserver", "oracle"], 40, 2, id="others", marks=pytest.mark.soak),
         *(pytest.param(SOURCES, 70, seed, id=f"two-hundred-{seed}", marks=pytest.mark.soak) for seed in (3, 4, 5)),
     ],
@@ -262,18 +262,24 @@ LATE, TAKEN = "macros/change_records/before_horizon.sql", "macros/materializatio
 HORIZONS = "macros/ledger/horizons.sql"
 BUGS = {
     "a late record is applied": {"macros/change_records/checked_records.sql": {"form.horizons %}": "false %}"}},
-    "the horizon itself is not late": {LATE: {"_change_sequence <= {{": "_change_sequence < {{"}},
+    "a late delete is applied": {"macros/change_records/checked_records.sql": {
+        "if(_change_error is null and {{ reconcile.is_before": "if(_change_type <> 'delete' and {{ reconcile.is_before"}},
     "the batch of the horizon is before it": {LATE: {"_change_batch >= ' ~": "_change_batch > ' ~"}},
     "the nearest horizon counts": {LATE: {"if of_earlier else 'null'": "if false else 'null'"}},
-    "an earlier horizon is forgotten": {LATE: {"(of_earlier + later) | selectattr('first', 'le', horizon.first)":
-                                               "[horizon]"}},
     "a rebuild has no horizon": {TAKEN: {"if taken -%}": "if taken and range.kind != 'rebuild' -%}"}},
-    "an increment knows the new horizon alone": {TAKEN: {"taken + [{": "[{"}},
+    "a run does not keep to what it takes": {TAKEN: {"set taken = taken + [{": "set kept = taken + [{"}},
     "the horizon begins after the range": {TAKEN: {"proposed, range.first, settings":
                                                    "proposed, range.last + 1, settings"}},
     "what is proposed is taken": {HORIZONS: {"first | int if first is not none else none,": "first | int(1),"}},
     "what was taken is forgotten": {HORIZONS: {"in ('proposed', 'taken')": "in ('proposed')"}},
 }  # fmt: skip
+
+
+# What shows where batches are replayed.
+REPLAY_BUGS = {
+    "a replay takes a horizon": {TAKEN: {"range.kind == 'apply' and ": ""}},
+    "a replay has no horizon": {TAKEN: {"if taken -%}": "if taken and range.kind != 'replay' -%}"}},
+}
 
 
 @pytest.mark.planted
@@ -284,19 +290,20 @@ def test_a_planted_bug_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyP
         live(Shop(memory, name, staged(memory, name, ["mysql"], 30, 1), 1, replaced=BUGS[bug]))
 
 
+@pytest.mark.planted
+@pytest.mark.parametrize("bug", REPLAY_BUGS)
+def test_a_planted_bug_of_replays_is_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
+    name = f"replay_bug_{list(REPLAY_BUGS).index(bug)}"
+    with in_memory(spark, monkeypatch) as memory, pytest.raises(LawBroken):
+        live(Shop(memory, name, staged(memory, name, ["mysql"], 30, 1), 1, replaced=REPLAY_BUGS[bug]), True)
+
+
 def before_their_time(taken: Any, applied: int, oldest_batch: int | None) -> Any:
     return horizon_to_delete(taken, applied, None)
 
 
-def what_is_proposed(self: Tombstones, of: Any) -> list[Any]:
-    known = KNOWN(self, of)
-    return [SimpleNamespace(kind="taken", first_batch=1, sequence=row.sequence) for row in known]
-
-
-KNOWN = Tombstones._known
 PLANTED_IN_JOB: dict[str, tuple[Any, str, Any, bool]] = {
     "tombstones before their time": (tombstones, "horizon_to_delete", before_their_time, True),
-    "a horizon that no run has taken": (Tombstones, "_known", what_is_proposed, False),
     "live rows too": (Tombstones, "_is_tombstone", lambda self, base: "true", False),
 }
 
