@@ -263,7 +263,7 @@ HORIZONS = "macros/ledger/horizons.sql"
 BUGS = {
     "a late record is applied": {"macros/change_records/checked_records.sql": {"form.horizons %}": "false %}"}},
     "a late delete is applied": {"macros/change_records/checked_records.sql": {
-        "if(_change_error is null and {{ reconcile.is_before": "if(_change_type <> 'delete' and {{ reconcile.is_before"}},
+        "_change_error is null and {{ reconcile.is_before": "_change_type <> 'delete' and {{ reconcile.is_before"}},
     "the batch of the horizon is before it": {LATE: {"_change_batch >= ' ~": "_change_batch > ' ~"}},
     "the nearest horizon counts": {LATE: {"if of_earlier else 'null'": "if false else 'null'"}},
     "a rebuild has no horizon": {TAKEN: {"if taken -%}": "if taken and range.kind != 'rebuild' -%}"}},
