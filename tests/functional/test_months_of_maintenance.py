@@ -1,5 +1,6 @@
 """Four months in the life of a staging table: appends, runs of models, and maintenance each night; no dbt.
 
+Tombstones go once they are older than any record is late, so nothing is quarantined for that.
 Appends are those of the job, but for `appended_at`, which has the test's clock. The versions of tables that are deleted
 are older than nothing here, and not than seven days.
 """
@@ -11,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 from threading import Event, Thread
@@ -29,10 +30,12 @@ from reconcile_jobs.retention import files
 from reconcile_jobs.retention.compaction import WORTH, CompactionResult
 from reconcile_jobs.retention.files import TableFiles
 from reconcile_jobs.retention.tables import Tables
+from reconcile_jobs.retention.tombstones import Tombstones
 from reconcile_jobs.staging import Staging, TableName
 
 DAY = 86_400_000_000_000  # nanoseconds
 KEYS, CHANGES = 60, 12  # of the table, and of each batch
+ORDERS = 1000  # one more key comes with each batch, and is deleted ten batches later for good
 
 # For tables of a few rows: no generated code, and few tasks, of which a VACUUM otherwise has thousands.
 SMALL = {
@@ -76,34 +79,39 @@ class Feed:
     seed: int
     place: int = 0
     live: set[int] = field(default_factory=set)
-    under_way: list[tuple[int, int, int, str | None]] = field(default_factory=list)
+    under_way: list[tuple[int, int, int, str | None, str]] = field(default_factory=list)
     delivered: dict[int, dict[int, str | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
 
-    def batch(self, number: int) -> list[str]:
-        """Return the records of a batch."""
-        for _ in range(CHANGES):
+    def batch(self, number: int, now: int) -> list[str]:
+        """Return the records of a batch. `now`: nanoseconds since 1970."""
+        moment = f"{datetime.fromtimestamp(now // 10**9, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        comes, goes = ORDERS + number, ORDERS + number - 10
+        for key in [
+            *(self.chance.randrange(KEYS) for _ in range(CHANGES)),
+            comes,
+            *([goes] if goes in self.live else []),
+        ]:
             self.place += 1
-            key = self.chance.randrange(KEYS)
-            is_delete = key in self.live and self.chance.random() < 0.2
+            is_delete = key == goes or key < ORDERS and key in self.live and self.chance.random() < 0.2
             (self.live.discard if is_delete else self.live.add)(key)
             luck = self.chance.random()
             late = 0 if luck < 0.8 else self.chance.randint(1, 20) if luck < 0.99 else self.chance.randint(60, 200)
             for _ in range(2 if self.chance.random() < 0.05 else 1):
                 name = None if is_delete else f"name {self.place}"
-                self.under_way.append((number + late, key, self.place, name))
+                self.under_way.append((number + late, key, self.place, name, moment))
                 late += self.chance.randint(1, 8)
         due = [change for change in self.under_way if change[0] <= number]
         self.under_way = [change for change in self.under_way if change[0] > number]
         self.chance.shuffle(due)
-        for _, key, place, name in due:
+        for _, key, place, name, _ in due:
             self.delivered.setdefault(key, {})[place] = name
         return [
             event("postgresql", {"id": key, "name": name}, "UPDATE" if name else "DELETE", uuid=f"of {place}",
-                  metadata={"lsn": f"0/{place:X}"})
-            for _, key, place, name in due
+                  metadata={"lsn": f"0/{place:X}"}, source_timestamp=at)
+            for _, key, place, name, at in due
         ]  # fmt: skip
 
     def rows(self) -> list[tuple[int, str]]:
@@ -123,15 +131,16 @@ class Feed:
 class Months(Shop):
     """The shop, its clock, its appends and its nights."""
 
-    def __init__(self, spark: SparkSession, name: str, keep: timedelta, worth: int) -> None:
+    def __init__(self, spark: SparkSession, name: str, keep: timedelta, tombstones: timedelta, worth: int) -> None:
         super().__init__(spark, name)
         self.clock, self.feed, self.keep, self.worth, self.kills = Day(), Feed(0), keep, worth, 0
+        self.age, self.tombstones_gone = tombstones, 0
         self.places = {"purge": 0.5, "compaction": 0}
         self.seconds: list[float] = []  # of the runs of `things` since the last night
 
     def deliver(self) -> None:
         """Append a batch as the job does; where another commit comes first, the same command once more."""
-        records = self.feed.batch(self.batch)
+        records = self.feed.batch(self.batch, self.clock.now())
         records += ['{"object": "shop.unread"}']
         if self.batch % 97 == 50:
             records.append(event("postgresql", {"id": "word", "name": "x"}, "UPDATE", metadata={"lsn": "0/FF"}))
@@ -172,8 +181,19 @@ class Months(Shop):
                 self.places["compaction"] = 0
             except Killed:
                 self.kills += 1
+        if number % 3 == 0:
+            self.delete_tombstones()
         result = self.tidy(Versions(self.spark, Tables(self.spark, self.staging)))
         assert result.failures == {}, result.failures
+
+    def delete_tombstones(self) -> None:
+        """Delete tombstones as `maintain.py --tombstones` does, with an age that is longer than any record is late."""
+        tables = Tables(self.spark, self.staging)
+        clock: Any = self.clock
+        result = Tombstones(self.spark, tables, self.staging, self.age, lambda text: None, clock).run()
+        self.tombstones_gone += sum(result.deleted.values())
+        for reason in result.kept.values():
+            assert "a history" in reason or "quarantine" in reason, result.kept
 
     def tidy(self, of: TableFiles, deletes_versions: bool = True) -> CompactionResult:
         return self.compact(of, deletes_versions, self.worth)
@@ -211,6 +231,9 @@ class Months(Shop):
         for project, names in self.models.items():
             for name in names:
                 assert self.warehouse.sql(self.projects[project].test("ledger_balances", name)).collect() == []
+                # No record is later than the tombstones are old.
+                held = self.spark.table(f"{self.projects[project].schema}.{name}__quarantine")
+                assert held.where("_change_error like '%too late'").collect() == []
 
     def refresh(self) -> None:
         """Rebuild every model; what staging no longer has comes from the copies."""
@@ -218,7 +241,12 @@ class Months(Shop):
             for name in names:
                 before = self.rows(project, name)
                 self.run(project, name, full_refresh=True)
-                assert self.rows(project, name) == before, (project, name)
+                # A copy of the base table may have tombstones that are gone from it since.
+                came_back = set(self.rows(project, name)) - set(before)
+                assert set(before) <= set(self.rows(project, name)), (project, name)
+                columns = sorted(self.spark.table(f"{self.projects[project].schema}.{name}__base").columns)
+                deleted = next((place for place, of in enumerate(columns) if of.endswith("_deleted")), None)
+                assert all(deleted is not None and row[deleted] for row in came_back), (project, name)
 
     def sizes(self) -> dict[str, int]:
         base = TableName.parse(f"{self.projects['shop'].schema}.things__base")
@@ -245,17 +273,17 @@ class Versions(TableFiles):
 
 
 @pytest.mark.parametrize(
-    ("batches", "days", "keep", "worth"),
+    ("batches", "days", "keep", "tombstones", "worth"),
     [
-        pytest.param(25, 6, 2, 2, marks=pytest.mark.soak, id="a-week"),
-        pytest.param(500, 120, 30, WORTH, marks=pytest.mark.matrix, id="four-months"),
+        pytest.param(25, 6, 2, 7, 2, marks=pytest.mark.soak, id="a-week"),
+        pytest.param(500, 120, 30, 60, WORTH, marks=pytest.mark.matrix, id="four-months"),
     ],
 )
 def test_tables_equal_the_truth_through_nights_of_maintenance(
-    spark: SparkSession, batches: int, days: int, keep: int, worth: int
+    spark: SparkSession, batches: int, days: int, keep: int, tombstones: int, worth: int
 ) -> None:
     with settings(spark, SMALL):
-        plot = _lived(spark, batches, days, keep, worth)
+        plot = _lived(spark, batches, days, keep, tombstones, worth)
     Path("target").mkdir(exist_ok=True)
     lines = [",".join(plot[0]), *(",".join(map(str, row.values())) for row in plot)]
     Path(f"target/months-{file_format()}-{days}.csv").write_text("\n".join(lines) + "\n")
@@ -265,9 +293,11 @@ def test_tables_equal_the_truth_through_nights_of_maintenance(
             assert late <= 1.2 * early, f"{size} was {early} from day 40 on, and is {late} from day 100 on"
 
 
-def _lived(spark: SparkSession, batches: int, days: int, keep: int, worth: int) -> list[dict[str, int]]:
+def _lived(
+    spark: SparkSession, batches: int, days: int, keep: int, tombstones: int, worth: int
+) -> list[dict[str, int]]:
     """Let the days pass; return the sizes at the end of each, and the time of a merge."""
-    shop = Months(spark, f"months_of_{days}_days", timedelta(days=keep), worth)
+    shop = Months(spark, f"months_of_{days}_days", timedelta(days=keep), timedelta(days=tombstones), worth)
     moments, plot = {days * number // 10 for number in range(1, 11)}, []
     for day in range(1, days + 1):
         maintenance = nullcontext() if day % 10 != 5 or day == 1 else shop.maintained_meanwhile()
@@ -291,4 +321,5 @@ def _lived(spark: SparkSession, batches: int, days: int, keep: int, worth: int) 
         print(plot[-1], flush=True)
     shop.check()
     assert shop.kills > days // 6
+    assert shop.tombstones_gone or days < 60
     return plot
