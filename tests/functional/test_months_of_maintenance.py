@@ -95,7 +95,7 @@ class Feed:
             *([goes] if goes in self.live else []),
         ]:
             self.place += 1
-            is_delete = key == goes or key < ORDERS and key in self.live and self.chance.random() < 0.2
+            is_delete = key == goes or (key < ORDERS and key in self.live and self.chance.random() < 0.2)
             (self.live.discard if is_delete else self.live.add)(key)
             luck = self.chance.random()
             late = 0 if luck < 0.8 else self.chance.randint(1, 20) if luck < 0.99 else self.chance.randint(60, 200)
