@@ -6,44 +6,46 @@
   {{ return(reconcile.own_table('reconcile_horizons')) }}
 {%- endmacro %}
 
-{#- What the table of horizons has of models: {name in the ledger: [{first, sequence, declaration}]}; without models of
-    which it has nothing. `first`: the first batch to which a run has applied the horizon; none for one that is
-    proposed. See `horizons_in`. -#}
+{#- What the table of horizons has of models: {name in the ledger: [{kind, first, sequence, declaration}]}; without
+    models of which it has nothing. `kind`: taken or proposed. `first`: the first batch to which a run has applied the
+    horizon, or may. What was proposed before the last rebuild of a model does not count: the records may have other
+    places since. See `horizons_in`. -#}
 {%- macro horizons_of_models(names) -%}
   {%- set found = {} -%}
   {%- if names and reconcile.existing_relation(reconcile.horizons()) -%}
-    {%- for relation, first, declaration, sequence in run_query(reconcile._known_horizons(names)) -%}
+    {%- for relation, kind, first, declaration, sequence in run_query(reconcile._known_horizons(names)) -%}
       {%- do found.setdefault(relation, []).append(
-            {'first': first | int if first is not none else none, 'sequence': sequence, 'declaration': declaration}) -%}
+            {'kind': kind, 'first': first | int, 'sequence': sequence, 'declaration': declaration}) -%}
     {%- endfor -%}
   {%- endif -%}
   {{ return(found) }}
 {%- endmacro %}
 
 {%- macro _known_horizons(names) -%}
-select relation, first_batch, declaration, max(sequence) as sequence
+select relation, kind, first_batch, declaration, max(sequence) as sequence
 from {{ reconcile.qualified(reconcile.horizons()) }}
-where relation in ({{ reconcile.literals(names) }}) and kind in ('proposed', 'taken')
-group by relation, first_batch, declaration
-order by relation, first_batch, declaration
+left join (
+    select relation, max(entry) as rebuilt
+    from {{ reconcile.qualified(reconcile.ledger()) }}
+    where relation in ({{ reconcile.literals(names) }}) and kind = 'rebuild'
+    group by relation
+) using (relation)
+where relation in ({{ reconcile.literals(names) }}) and (kind = 'taken' or kind = 'proposed' and entry >= coalesce(rebuilt, 0))
+group by relation, kind, first_batch, declaration
+order by relation, kind, first_batch, declaration
 {%- endmacro %}
 
-{#- Of the horizons of a model, {taken: [{first, sequence}], proposed}: those that hold for its declaration. `proposed`:
-    the farthest one that a run may take, none if no run has to. Another staging table has other batches and perhaps
-    another log, and another form of the order has other texts. A horizon is proposed for the very sources of the base
-    table. One that was taken goes on with other ones: a generation that is added at the end changes no place. -#}
+{#- Of the horizons of a model, {taken, proposed}, each a list of {first, sequence}: those that hold for its declaration.
+    `proposed`: those that are farther than all that were taken. Another staging table has other batches and perhaps
+    another log, other sources have other places, and another form of the order has other texts. A model of another
+    declaration is rebuilt from all its records, deletes among them: a copy of before is refused. -#}
 {%- macro horizons_in(rows, declaration) -%}
   {%- set now, taken, proposed = reconcile.declaration_of_order(declaration), [], [] -%}
-  {%- for row in rows -%}
-    {%- set staging, sources, sequence = row.declaration.split(' ') -%}
-    {%- if row.first is none -%}
-      {%- do proposed.append(row.sequence) if row.declaration == now -%}
-    {%- elif [staging, sequence] == [now.split(' ')[0], now.split(' ')[2]] -%}
-      {%- do taken.append({'first': row.first, 'sequence': row.sequence}) -%}
-    {%- endif -%}
+  {%- for row in rows if row.declaration == now -%}
+    {%- do (taken if row.kind == 'taken' else proposed).append({'first': row.first, 'sequence': row.sequence}) -%}
   {%- endfor -%}
   {%- set farthest = taken | map(attribute='sequence') | max | default('', true) -%}
-  {{ return({'taken': taken, 'proposed': proposed | select('gt', farthest) | max | default(none, true)}) }}
+  {{ return({'taken': taken, 'proposed': proposed | selectattr('sequence', 'gt', farthest) | list}) }}
 {%- endmacro %}
 
 {#- What of a model's declaration makes its order: the digests of its staging table, its sources and the form of the order.
@@ -74,6 +76,7 @@ select
 
 {#- Lets a form of a table that a test or an operation reads have the horizons of its model. `relation`: the model. -#}
 {%- macro add_horizons(form, relation, declaration) -%}
-  {%- set rows = reconcile.horizons_of_models([reconcile.ledger_name(relation)]).values() | list -%}
-  {%- do form.update({'horizons': reconcile.horizons_in(rows[0], declaration).taken}) if rows -%}
+  {%- set name = reconcile.ledger_name(relation) -%}
+  {%- set known = reconcile.horizons_of_models([name] if form.materialized == 'current_state' else []) -%}
+  {%- do form.update({'horizons': reconcile.horizons_in(known[name], declaration).taken}) if name in known -%}
 {%- endmacro %}

@@ -44,7 +44,7 @@ as
         reconcile.base_format_properties(settings.form), **(config.get('tblproperties') or {})) -%}
   {#- A table of Iceberg that is replaced keeps its properties: what no longer holds is set to nothing. -#}
   {%- for name, now, before in [('reconcile.retried', retried, none), ('reconcile.declared_in', none, settings.built.declared_in),
-                                ('reconcile.kept_deletes', none, settings.built.kept_deletes), ('reconcile.tables', settings.tables, settings.built.tables),
+                                ('reconcile.kept_deletes', none, settings.built.kept_deletes), ('reconcile.horizon', settings.horizon, settings.built.horizon), ('reconcile.tables', settings.tables, settings.built.tables),
                                 ('reconcile.snapshot_applied', reconcile.name_of_applied(settings.snapshot) if settings.snapshot, settings.built.snapshot)] -%}
     {%- if now or before -%}{%- do properties.update({name: now or ''}) -%}{%- endif -%}
   {%- endfor -%}

@@ -3,10 +3,10 @@
     what of the columns has changed since the base table was built, see `changed_columns`; empty if the table does not
     say. Also `built`: what the model's relations were built from, by their names in `model_relations`, none if there is
     no such relation yet; it also has other properties of the base table, `columns` (see `built_columns`), `tables`,
-    `snapshot`, `retried`, `kept_deletes` and `declared_in`, and of the quarantine, `retried_quarantine`;
+    `snapshot`, `retried`, `kept_deletes`, `horizon` and `declared_in`, and of the quarantine, `retried_quarantine`;
     `current_snapshot`: the one that Iceberg says the base table has. And `snapshot`, the newest snapshot beside the log,
-    see `snapshot_of_log`; none if it is restated, as `is_restated` says. The run adds `fields`, the columns of the model's SELECT, and `tables`, see
-    `refuse_ambiguous_objects`. -#}
+    see `snapshot_of_log`; none if it is restated, as `is_restated` says. The run adds `fields`, the columns of the model's SELECT, `tables`, see
+    `refuse_ambiguous_objects`, and `horizon`, see `take_horizon`. -#}
 {%- macro model_settings() -%}
   {%- set form = reconcile.form_of_node(model) -%}
   {%- set materialized, columns, keys, file_format = form.materialized, form.columns, form.unique_key, form.file_format -%}
@@ -278,6 +278,6 @@
   {{ return({
       'columns': reconcile.built_columns(properties, reconcile.keys_of(model)), 'tables': properties.get('reconcile.tables'),
       'snapshot': properties.get('reconcile.snapshot_applied'), 'retried': properties.get('reconcile.retried'),
-      'kept_deletes': properties.get('reconcile.kept_deletes'), 'declared_in': properties.get('reconcile.declared_in'), 'isolation_level': properties.get('write.merge.isolation-level'),
+      'kept_deletes': properties.get('reconcile.kept_deletes'), 'horizon': properties.get('reconcile.horizon'), 'declared_in': properties.get('reconcile.declared_in'), 'isolation_level': properties.get('write.merge.isolation-level'),
       'current_snapshot': properties.get('current-snapshot-id')}) }}
 {%- endmacro %}

@@ -250,10 +250,11 @@ def test_a_run_beside_horizons_is_the_sql_that_was_reviewed(accept_goldens: bool
     macros, node = life.project.macros, life.project.node("orders")
     declaration = json.dumps(macros.declaration_of(macros.form_of_node(node), macros.model_inputs(node)))
     life.warehouse.has("demo.reconcile_horizons")
-    known = [(None, "0000/1/000000000000000B/~"), (2, "0000/1/000000000000000A/~")]
-    life.warehouse.answers["select relation, first_batch, declaration, max(sequence)"] = [
-        {"relation": "demo.orders", "first_batch": first, "declaration": macros.declaration_of_order(declaration),
-         "sequence": sequence} for first, sequence in known
+    known = [("proposed", 4, "0000/1/000000000000000B/~"), ("taken", 2, "0000/1/000000000000000A/~")]
+    life.warehouse.answers["select relation, kind, first_batch, declaration, max(sequence)"] = [
+        {"relation": "demo.orders", "kind": kind, "first_batch": first,
+         "declaration": macros.declaration_of_order(declaration), "sequence": sequence}
+        for kind, first, sequence in known
     ]  # fmt: skip
     files = {"increment.sql": ";\n\n".join(life.statements("increment")) + "\n"}
     life.warehouse.statements.clear()

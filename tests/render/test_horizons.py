@@ -6,12 +6,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from recorder import normalized
 from refusals import thing
 from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, POSTGRESQL, SHAPES, SNAPSHOT_BESIDE, SPANNER, Life, Shape
 
 TOO_LATE = "too late"
 AFTER = "not startswith(_change_sequence, '-') and _change_sequence <="
-KNOWN = "select relation, first_batch, declaration, max(sequence) as sequence"
+KNOWN = "select relation, kind, first_batch, declaration, max(sequence) as sequence"
 
 
 def declaration_of(life: Life) -> str:
@@ -19,10 +20,13 @@ def declaration_of(life: Life) -> str:
     return json.dumps(macros.declaration_of(macros.form_of_node(node), macros.model_inputs(node)))
 
 
-def living(shape: Shape, *horizons: tuple[int | None, str], built: bool = True, declared: str | None = None) -> Life:
+def living(
+    shape: Shape, *horizons: tuple[int | None, str], built: bool = True, declared: str | None = None, may_begin: int = 4
+) -> Life:
     """Return a model that was built, of which such horizons are known; of `None` the one that is proposed.
 
-    `declared`: what the base table was built from then, if it was something else.
+    `declared`: what the base table was built from then, if it was something else. `may_begin`: the first batch with
+    which a run may take what is proposed.
     """
     life = Life(shape)
     if built:
@@ -30,7 +34,13 @@ def living(shape: Shape, *horizons: tuple[int | None, str], built: bool = True, 
     life.warehouse.has("demo.reconcile_horizons")
     declaration = declared or life.project.macros.declaration_of_order(declaration_of(life))
     life.warehouse.answers[KNOWN] = [
-        {"relation": "demo.orders", "first_batch": first, "declaration": declaration, "sequence": sequence}
+        {
+            "relation": "demo.orders",
+            "kind": "taken" if first else "proposed",
+            "first_batch": first or may_begin,
+            "declaration": declaration,
+            "sequence": sequence,
+        }
         for first, sequence in horizons
     ]
     return life
@@ -87,18 +97,37 @@ def test_others_take_one(shape: Shape):
     assert len(taken(living(shape, (None, "0/0B")).statements("increment"))) == 1
 
 
-def test_horizons_of_another_staging_table_order_or_source_are_left():
+@pytest.mark.parametrize("place", range(3), ids=["staging", "sources", "order"])
+def test_horizons_of_another_staging_table_order_or_source_are_left(place: int):
     life = living(thing(), (None, "0/0B"), (2, "0/0A"))
     now = life.project.macros.declaration_of_order(declaration_of(life)).split(" ")
-    left = [
-        living(thing(), (None, "0/0B"), (2, "0/0A"), declared=" ".join(["0", *now[1:]])).statements("increment"),
-        living(thing(), (None, "0/0B"), (2, "0/0A"), declared=" ".join([*now[:2], "0"])).statements("increment"),
-    ]
-    assert [(taken(statements), late_if(statements)) for statements in left] == [([], None)] * 2
-    generation = living(thing(), (None, "0/0B"), (2, "0/0A"), declared=" ".join([now[0], "0", now[2]]))
-    statements = generation.statements("increment")
-    assert not taken(statements), "what was proposed for other sources is not taken"
-    assert late_if(statements) == f"{AFTER} '0/0A'"
+    now[place] = "0"
+    statements = living(thing(), (None, "0/0B"), (2, "0/0A"), declared=" ".join(now)).statements("increment")
+    assert (taken(statements), late_if(statements)) == ([], None)
+
+
+def test_a_model_that_was_put_back_takes_no_horizon_that_was_proposed_for_later_batches():
+    assert not taken(living(thing(), (None, "0/0B"), may_begin=5).statements("increment"))
+
+
+def test_what_was_proposed_before_a_rebuild_does_not_count():
+    life = living(thing(), (None, "0/0B"))
+    life.project.begin("run", ["orders"])
+    (asked,) = [sql for sql in normalized(life.warehouse.statements) if sql.startswith(KNOWN)]
+    assert "kind = 'taken' or kind = 'proposed' and entry >= coalesce(rebuilt, 0)" in asked
+
+
+def test_a_base_table_whose_tombstones_are_gone_says_so_if_the_table_of_horizons_is_lost():
+    life = living(thing())
+    life.warehouse.properties["demo.orders__base"]["reconcile.horizon"] = "2 0/0A"
+    assert late_if(life.statements("increment")) == f"{AFTER} '0/0A'"
+    # A rebuild from all records has the tombstones again, one from a copy has not.
+    assert late_if(life.statements("rebuild")) is None
+    assert life.warehouse.properties["demo.orders__base"]["reconcile.horizon"] == ""
+    life = living(thing())
+    life.warehouse.properties["demo.orders__base"]["reconcile.horizon"] = "2 0/0A"
+    life.statements("after a purge")
+    assert life.warehouse.properties["demo.orders__base"]["reconcile.horizon"] == "2 0/0A"
 
 
 def test_a_horizon_that_is_not_farther_than_the_last_one_is_not_taken_again():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from datetime import timedelta
@@ -83,10 +84,11 @@ class Session:
 
 
 DECLARED = {"staging": "a", "sources": "b", "sequence": "c", "columns": "d"}
+SAID = {"reconcile.declaration": json.dumps(DECLARED)}
 
 
-def known(kind: str, first_batch: int | None, sequence: str, declaration: str = "a b c") -> Any:
-    return SimpleNamespace(kind=kind, first_batch=first_batch, sequence=sequence, declaration=declaration)
+def known(kind: str, first_batch: int, sequence: str) -> Any:
+    return SimpleNamespace(kind=kind, first_batch=first_batch, sequence=sequence)
 
 
 class Night:
@@ -100,13 +102,14 @@ class Night:
             "SELECT max(regexp_replace(": SimpleNamespace(sequence=said.get("place"), number=said.get("waiting", 0)),
         }
         self.session = Session(said.get("columns", ("id", "_deleted")), answers)
-        self.entry, self.asked_before, self.said = 5, [], []  # type: ignore[var-annotated]
+        self.asked_before, self.said = [], []  # type: ignore[var-annotated]
         self.tables: Any = SimpleNamespace(
             readers=lambda: [ORDERS], properties=dict, accounts=lambda readers, purged: [(ORDERS, self.account)],
             has=lambda table: True, first_batch=lambda objects: said.get("oldest_batch"),
             appended_at=lambda objects, batch: said.get("appended_at") if batch else None,
-            applied_before=self.applied_before, entry=lambda reader: self.entry,
-            declaration=lambda base: said.get("declared", DECLARED),
+            applied_before=self.applied_before,
+            said_of_base=lambda base: said.get("said", SAID), rebuilt=lambda reader: 4,
+            has_later_range=lambda reader, batch: said.get("is_later", True),
         )  # fmt: skip
         self.account = said.get("account", Account(20, 20, 20, entry=5))
         monkeypatch.setattr(tombstones, "create_table", lambda *given: None)
@@ -123,16 +126,15 @@ class Night:
         return of.run(dry_run)
 
 
-TAKEN = [known("taken", 11, "0/0B"), known("proposed", None, "0/0B")]
+TAKEN = [known("taken", 11, "0/0B"), known("proposed", 9, "0/0B")]
 
 
 def test_the_ledger_hears_of_deleted_tombstones_before_they_are_gone(monkeypatch: pytest.MonkeyPatch):
     night = Night(monkeypatch, horizons=TAKEN)
     assert night.run().deleted == {"shop.orders__base": 3}
-    note, delete = night.session.wrote()
-    assert (
-        "'deleted' AS kind, '0/0B' AS sequence, cast(11 AS bigint) AS first_batch, cast(5 AS bigint) AS entry" in note
-    )
+    note, said, delete = night.session.wrote()
+    assert "'deleted' AS kind, '0/0B' AS sequence, 11L AS first_batch, 'a b c' AS declaration, 7L AS entry" in note
+    assert said == "ALTER TABLE shop.orders__base SET TBLPROPERTIES ('reconcile.horizon' = '11 0/0B')"
     assert delete == (
         "DELETE FROM shop.orders__base WHERE _deleted AND _change_sequence <= '0/0B' AND _change_batch < 11 "
         "AND _change_batch < 20"
@@ -140,11 +142,10 @@ def test_the_ledger_hears_of_deleted_tombstones_before_they_are_gone(monkeypatch
     assert night.said == ["shop.orders__base: 3 tombstones deleted"]
 
 
-def test_a_run_that_has_ended_meanwhile_has_counted_other_rows(monkeypatch: pytest.MonkeyPatch):
-    night = Night(monkeypatch, horizons=TAKEN)
-    night.session.meanwhile = lambda sql: setattr(night, "entry", 6) if sql.startswith("DELETE") else None
+def test_a_base_table_says_a_horizon_once(monkeypatch: pytest.MonkeyPatch):
+    night = Night(monkeypatch, horizons=TAKEN, said={**SAID, "reconcile.horizon": "11 0/0B"})
     night.run()
-    assert [re.findall(r"cast\((\w+) AS bigint\) AS entry", sql) for sql in night.session.wrote()] == [["5"], [], ["6"]]
+    assert [sql.split(" ")[0] for sql in night.session.wrote()] == ["INSERT", "DELETE"]
 
 
 @pytest.mark.parametrize(
@@ -171,25 +172,31 @@ def test_a_late_record_that_was_applied_is_named(monkeypatch: pytest.MonkeyPatch
     )
 
 
-@pytest.mark.parametrize("declared", ["z b c", "a b z"])
-def test_a_horizon_of_another_staging_table_or_order_does_not_count(monkeypatch: pytest.MonkeyPatch, declared: str):
-    night = Night(monkeypatch, horizons=[known("taken", 11, "0/0B", declared)], place="0/0A", waiting=1)
-    assert (night.run().deleted, len(night.session.wrote())) == ({}, 1)
+def test_horizons_of_the_same_order_count_and_proposals_since_the_last_rebuild(monkeypatch: pytest.MonkeyPatch):
+    night = Night(monkeypatch, horizons=TAKEN)
+    night.run()
+    (asked,) = [sql for sql in night.session.told if "reconcile_horizons" in sql and sql.startswith("SELECT")]
+    assert asked.endswith(
+        "WHERE relation = 'shop.orders' AND declaration = 'a b c' "
+        "AND (kind = 'taken' OR kind = 'proposed' AND entry >= 4)"
+    )
 
 
-def test_a_horizon_is_proposed_anew_for_other_sources_and_one_that_was_taken_counts(monkeypatch: pytest.MonkeyPatch):
-    horizons = [known("taken", 11, "0/0A", "a z c"), known("proposed", None, "0/0F", "a z c")]
-    night = Night(monkeypatch, horizons=horizons, place="0/0B", waiting=1)
-    assert night.run().deleted == {"shop.orders__base": 3}
-    assert "'0/0B' AS sequence" in night.session.wrote()[-1] and "'a b c' AS declaration" in night.session.wrote()[-1]
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({}, "built by an earlier version of this package; rebuild it"),
+        (
+            {**SAID, "reconcile.snapshot_applied": "2 0"},
+            "a snapshot beside the log gives records another place in the order",
+        ),
+    ],
+)
+def test_a_base_table_may_say_why_its_tombstones_stay(monkeypatch: pytest.MonkeyPatch, said: dict[str, str], why: str):
+    assert Night(monkeypatch, horizons=TAKEN, said=said).run().kept == {"shop.orders": why}
 
 
-def test_a_base_table_that_does_not_say_what_it_was_built_from_keeps_its_tombstones(monkeypatch: pytest.MonkeyPatch):
-    night = Night(monkeypatch, horizons=TAKEN, declared={"columns": "d"})
-    assert night.run().kept == {"shop.orders": "built by an earlier version of this package; rebuild it"}
-
-
-@pytest.mark.parametrize("said", [{"oldest_batch": 10}, {"number": 0}, {"horizons": TAKEN[1:]}])
+@pytest.mark.parametrize("said", [{"oldest_batch": 10}, {"number": 0}, {"horizons": TAKEN[1:]}, {"is_later": False}])
 def test_nothing_is_deleted_before_its_time(monkeypatch: pytest.MonkeyPatch, said: dict[str, Any]):
     night = Night(monkeypatch, **{"horizons": TAKEN, **said})
     assert (night.run().deleted, night.session.wrote()) == ({}, [])
@@ -218,7 +225,7 @@ def test_no_record_is_late_because_its_model_is(
     (asked,) = [sql for sql in night.session.told if "max(regexp_replace(" in sql]
     assert asked.count(f"_change_time < timestamp_micros({before})") == 2 and "_change_batch <= 7" in asked
     (note,) = night.session.wrote()
-    assert "'proposed' AS kind, '0/0C' AS sequence, cast(NULL AS bigint) AS first_batch" in note
+    assert "'proposed' AS kind, '0/0C' AS sequence, 21L AS first_batch, 'a b c' AS declaration, 0L AS entry" in note
 
 
 @pytest.mark.parametrize("place", [None, "0/0A", "0/0B"])

@@ -230,17 +230,24 @@ class Tables:
         )
         return int(found[0].batch or 0)
 
-    def declaration(self, base: TableName) -> dict[str, str]:
-        """Return the digests of what a base table was built from, by aspect; none if it does not say so."""
-        said = format_of(self._spark, base.catalog).properties(self._spark, base.sql).get(_DECLARATION)
-        return dict(json.loads(said)) if said else {}
+    def said_of_base(self, base: TableName) -> dict[str, str]:
+        """Return the properties of a base table."""
+        return dict(format_of(self._spark, base.catalog).properties(self._spark, base.sql))
 
-    def entry(self, reader: Reader) -> int:
-        """Return the number of the last row that a ledger has of a model."""
-        ledger = named(reader.ledger)
-        self._refresh(ledger)
-        of_model = f"relation = {literal(reader.relation)}"
-        return int(self._rows(f"SELECT max(entry) AS entry FROM {ledger.sql} WHERE {of_model}")[0].entry or 0)
+    def rebuilt(self, reader: Reader) -> int:
+        """Return the number of the row that a ledger has of a model's last rebuild; 0 if there is none."""
+        of_model = f"relation = {literal(reader.relation)} AND kind = 'rebuild'"
+        rows = self._rows(f"SELECT max(entry) AS entry FROM {named(reader.ledger).sql} WHERE {of_model}")
+        return int(rows[0].entry or 0)
+
+    def has_later_range(self, reader: Reader, batch: int) -> bool:
+        """Return whether a ledger has a range of a model after the one with which a batch was applied."""
+        rows = self._rows(
+            f"SELECT max(entry) > min(if(last_batch >= {batch}, entry, NULL)) AS is_later FROM "
+            f"{named(reader.ledger).sql} WHERE relation = {literal(reader.relation)} "
+            "AND kind IN ('apply', 'replay', 'rebuild')"
+        )
+        return bool(rows[0].is_later)
 
     def accounts(self, readers: Iterable[Reader], purged: int) -> list[tuple[Reader, Account | None]]:
         """Return the readers with their accounts, see `plan.Account`; None if a model was never run.

@@ -8,6 +8,7 @@ hold back. So each step is of one call of the job, and a call that is killed lea
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,7 +19,7 @@ from reconcile_jobs.process.counted import counted
 from reconcile_jobs.retention.plan import NOT_ENDED, Account, Reader
 from reconcile_jobs.retention.purge import last_purged
 from reconcile_jobs.retention.tables import Tables, beside, create_table, named, patiently
-from reconcile_jobs.staging import TableName, literal, quoted
+from reconcile_jobs.staging import TableName, literal, property_pairs, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,12 +33,15 @@ _COLUMNS = (
     "kind string COMMENT 'proposed: by maintain.py; taken: by a run of the model; deleted: tombstones up to the "
     "horizon were deleted'",
     "sequence string COMMENT 'the horizon, of the form of _change_sequence: records up to it come too late'",
-    "first_batch bigint COMMENT 'the first batch whose records a run has compared with the horizon; NULL if proposed'",
+    "first_batch bigint COMMENT 'the first batch whose records a run has compared with the horizon, or may'",
     "declaration string COMMENT 'what makes the order, as digests: staging table, sources, form of the order'",
-    "entry bigint COMMENT 'the last row of the ledger when the tombstones were deleted; NULL for other kinds'",
+    "entry bigint COMMENT 'the number of the last row of the ledger then; NULL for the kind taken'",
     "invocation_id string COMMENT 'the run that took the horizon; NULL for other kinds'",
     "recorded_at timestamp",
 )
+
+# A property of a base table: the horizon up to which tombstones are gone, `<first batch> <sequence>`.
+_HORIZON = "reconcile.horizon"
 
 _CONFLICTS = (
     "Other processes wrote to {} each time that tombstones were to be deleted: run the same command again, which goes "
@@ -55,18 +59,18 @@ class Horizon:
 
 @dataclass(frozen=True)
 class _Model:
-    """A model, its account, its base table, the table of its horizons, and what the base table was built from."""
+    """A model, its account, its base table, the table of its horizons, and what the base table says of itself."""
 
     reader: Reader
     account: Account
     base: TableName
     table: TableName
-    declaration: Mapping[str, str]
+    said: Mapping[str, str]
 
     @property
     def order(self) -> str:
         """What makes the order: `declaration_of_order` in macros/ledger/horizons.sql."""
-        return " ".join(self.declaration[aspect] for aspect in ("staging", "sources", "sequence"))
+        return " ".join(_declaration(self.said)[aspect] for aspect in ("staging", "sources", "sequence"))
 
 
 @dataclass
@@ -138,16 +142,12 @@ class Tombstones:
         for reader, account in self._tables.accounts(readers, last_purged(self._tables.properties())):
             base = beside(named(reader.relation), "base")
             why = why_kept(reader, account)
-            if why is None and "cell_time" in self._spark.table(base.sql).columns:
-                why = "cells, of which deletes name ranges"
+            why = why or self._why_kept(base)
             if why or account is None:
                 result.kept[reader.relation] = why or "never run"
                 continue
-            declaration = self._tables.declaration(base)
-            if not {"staging", "sources", "sequence"} <= declaration.keys():
-                result.kept[reader.relation] = "built by an earlier version of this package; rebuild it"
-                continue
-            of = _Model(reader, account, base, horizons_table(named(reader.ledger)), declaration)
+            said = self._tables.said_of_base(base)
+            of = _Model(reader, account, base, horizons_table(named(reader.ledger)), said)
             known = self._known(of) if self._tables.has(of.table) else []
             self._delete(
                 of, [Horizon(row.first_batch, row.sequence) for row in known if row.kind == "taken"], result, dry_run
@@ -155,11 +155,23 @@ class Tombstones:
             self._propose(of, max((row.sequence for row in known), default=""), result, dry_run)
         return result
 
+    def _why_kept(self, base: TableName) -> str | None:
+        """Return why all tombstones of a base table stay, by the table itself; None if they may go."""
+        if "cell_time" in self._spark.table(base.sql).columns:
+            return "cells, of which deletes name ranges"
+        said = self._tables.said_of_base(base)
+        if said.get("reconcile.snapshot_applied"):
+            return "a snapshot beside the log gives records another place in the order"
+        if not {"staging", "sources", "sequence"} <= _declaration(said).keys():
+            return "built by an earlier version of this package; rebuild it"
+        return None
+
     # --- tombstones that go ---
 
     def _delete(self, of: _Model, taken: list[Horizon], result: TombstoneResult, dry_run: bool) -> None:
         horizon = horizon_to_delete(taken, of.account.applied, self._tables.first_batch(of.reader.objects))
-        if horizon is None:
+        # A run that has taken a horizon, and was killed, has left views without it. A later one has made them anew.
+        if horizon is None or not self._tables.has_later_range(of.reader, horizon.first_batch):
             return
         upto = f"_change_sequence <= {literal(horizon.sequence)}"
         # The rows of the largest batch show what was applied: see `base_is_unchanged` in not_overtaken.sql.
@@ -170,19 +182,23 @@ class Tombstones:
         number = self._count(of.base, gone)
         if not number:
             return
-        late = self._count(of.base, f"{upto} AND _change_batch >= {horizon.first_batch}")
+        live = f"NOT ({self._is_tombstone(of.base)})"
+        late = self._count(of.base, f"{live} AND {upto} AND _change_batch >= {horizon.first_batch}")
         if late:
             self._say(
                 f"{of.base}: {counted(late, 'row')} of changes that came too late: a run wrote them that had begun "
                 "before another one took the horizon, and a rebuild would quarantine them"
             )
         if not dry_run:
-            entry = of.account.entry
-            # First: the ledger's number of rows no longer holds as soon as the tombstones are gone.
-            self._note(of, "deleted", horizon.sequence, horizon.first_batch, entry)
+            # First: the ledger's number of rows no longer holds as soon as the tombstones are gone. A run at this
+            # moment may have counted them already, and writes one row or two.
+            self._note(of, "deleted", horizon.sequence, horizon.first_batch, of.account.entry + 2)
+            # The base table says it, too: see `horizon_of_base` in macros/materializations/take_horizon.sql.
+            of_base = property_pairs({_HORIZON: f"{horizon.first_batch} {horizon.sequence}"})
+            if of.said.get(_HORIZON) != f"{horizon.first_batch} {horizon.sequence}":
+                set_property = f"ALTER TABLE {of.base.sql} SET TBLPROPERTIES ({of_base})"
+                self._patiently(of.base, lambda: self._spark.sql(set_property))
             self._patiently(of.base, lambda: self._spark.sql(f"DELETE FROM {of.base.sql} WHERE {gone}"))
-            if (now := self._tables.entry(of.reader)) != entry:
-                self._note(of, "deleted", horizon.sequence, horizon.first_batch, now)
         result.deleted[str(of.base)] = number
         self._say(f"{of.base}: {counted(number, 'tombstone')} {'would be deleted' if dry_run else 'deleted'}")
 
@@ -203,12 +219,12 @@ class Tombstones:
         before = min(self._now, waiting_since or self._now) - self._age
         aged = self._tables.applied_before(reader, before)
         old = f"_change_time < timestamp_micros({before})"
-        place = "regexp_replace(_change_sequence, '[^/]*$', '~')"
+        place = "regexp_replace(_change_sequence, '[^/]+$', '~')"
         found = self._rows(
             f"SELECT max({place}) AS sequence, count(*) AS number FROM {base.sql} CROSS JOIN (SELECT "
-            f"min(_change_sequence) AS young FROM {base.sql} WHERE NOT coalesce({old}, false)) "
+            f"min(_change_sequence) AS _change_young FROM {base.sql} WHERE NOT coalesce({old}, false)) "
             f"WHERE {self._is_tombstone(base)} AND {old} AND _change_batch <= {aged} "
-            f"AND coalesce({place} < young, true)"
+            f"AND coalesce({place} < _change_young, true)"
         )[0]
         if found.sequence is None or found.sequence <= farthest:
             return
@@ -218,7 +234,7 @@ class Tombstones:
         create_table(
             self._spark, of.table, _COLUMNS, lambda sql: self._patiently(of.table, lambda: self._spark.sql(sql))
         )
-        self._note(of, "proposed", found.sequence, None, None)
+        self._note(of, "proposed", found.sequence, of.account.applied + 1, of.account.entry)
 
     # --- statements ---
 
@@ -232,31 +248,20 @@ class Tombstones:
 
     def _known(self, of: _Model) -> list[Any]:
         """Return the horizons that hold for a base table: see `horizons_in` in macros/ledger/horizons.sql."""
-        rows = self._rows(
-            f"SELECT kind, first_batch, sequence, declaration FROM {of.table.sql} "
-            f"WHERE relation = {literal(of.reader.relation)} AND kind IN ('proposed', 'taken')"
+        return self._rows(
+            f"SELECT kind, first_batch, sequence FROM {of.table.sql} WHERE relation = {literal(of.reader.relation)} "
+            f"AND declaration = {literal(of.order)} "
+            f"AND (kind = 'taken' OR kind = 'proposed' AND entry >= {self._tables.rebuilt(of.reader)})"
         )
-        staging, _, sequence = of.order.split(" ")
 
-        def holds(row: Any) -> bool:
-            if row.kind == "proposed":
-                return bool(row.declaration == of.order)
-            of_row = row.declaration.split(" ")
-            return bool((of_row[0], of_row[2]) == (staging, sequence))
-
-        return [row for row in rows if holds(row)]
-
-    def _note(self, of: _Model, kind: str, sequence: str, first_batch: int | None, entry: int | None) -> None:
-        numbers = {"first_batch": first_batch, "entry": entry}
-        columns = ", ".join(
-            f"cast({'NULL' if is_ is None else is_} AS bigint) AS {name}" for name, is_ in numbers.items()
-        )
+    def _note(self, of: _Model, kind: str, sequence: str, first_batch: int, entry: int) -> None:
         self._patiently(
             of.table,
             lambda: self._spark.sql(
                 f"INSERT INTO {of.table.sql} BY NAME SELECT {literal(of.reader.relation)} AS relation, "
-                f"{literal(kind)} AS kind, {literal(sequence)} AS sequence, {columns}, {literal(of.order)} AS "
-                "declaration, cast(NULL AS string) AS invocation_id, current_timestamp() AS recorded_at"
+                f"{literal(kind)} AS kind, {literal(sequence)} AS sequence, {first_batch}L AS first_batch, "
+                f"{literal(of.order)} AS declaration, {entry}L AS entry, cast(NULL AS string) AS invocation_id, "
+                "current_timestamp() AS recorded_at"
             ),
         )
 
@@ -268,3 +273,8 @@ class Tombstones:
 
     def _rows(self, sql: str) -> list[Any]:
         return self._spark.sql(sql).collect()
+
+
+def _declaration(said: Mapping[str, str]) -> dict[str, str]:
+    """Return the digests of what a base table was built from, by aspect; none if it does not say so."""
+    return dict(json.loads(said.get("reconcile.declaration") or "{}"))
