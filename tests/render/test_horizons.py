@@ -124,9 +124,11 @@ def test_a_base_table_whose_tombstones_are_gone_says_so_if_the_table_of_horizons
     # A rebuild from all records has the tombstones again, one from a copy has not.
     assert late_if(life.statements("rebuild")) is None
     assert life.warehouse.properties["demo.orders__base"]["reconcile.horizon"] == ""
-    life = living(thing())
+    life = living(SHAPES["mysql_after_a_purge"], built=False)
+    life.statements("first run")
     life.warehouse.properties["demo.orders__base"]["reconcile.horizon"] = "2 0/0A"
-    life.statements("after a purge")
+    life._purge()
+    life.statements("rebuild")
     assert life.warehouse.properties["demo.orders__base"]["reconcile.horizon"] == "2 0/0A"
 
 
