@@ -255,11 +255,13 @@ def test_what_comes_after_its_tombstone_is_gone_brings_no_row_back(
     with in_memory(spark, monkeypatch) as memory:
         shop = Shop(memory, "horizons", staged(memory, "horizons", sources, count, seed), seed)
         late = live(shop)
+        came_after = set()
         for source in sources:
             came_late = shop.late(source)
             keys = {r.key for b, r in shop.staged.upto(source, shop.batch) if came_late(b, r) and r.kind != "delete"}
             assert late[source] > 10
-            assert keys & shop.deleted[source], f"{source}: no record came after its tombstone was gone"
+            came_after |= {source} if keys & shop.deleted[source] else set()
+        assert came_after, "no record came after its tombstone was gone"
 
 
 def test_batches_that_are_applied_again_bring_no_row_back(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,7 +291,9 @@ BUGS = {
 
 # What shows where batches are replayed.
 REPLAY_BUGS = {
-    "a replay takes a horizon": {TAKEN: {"range.kind == 'apply' and ": ""}},
+    "a horizon is taken for batches that were applied": {
+        TAKEN: {"range.kind == 'apply' and ": "", " | selectattr('first', 'le', range.first)": ""}
+    },
     "a replay has no horizon": {TAKEN: {"if taken -%}": "if taken and range.kind != 'replay' -%}"}},
 }
 
