@@ -63,6 +63,10 @@ def test_a_record_that_comes_after_its_tombstone_is_gone_brings_no_row_back(spar
     # Staging has the records of before the horizon: a rebuild could apply them.
     assert night(shop).deleted == {}
     assert shop.purge().batch == 4, "a late record keeps nothing back"
+    # A view of before the horizon may still be there, had the run been killed that took it.
+    assert night(shop).deleted == {}
+    shop.append(k6="six")
+    run()
     assert night(shop).deleted == {base: 1, of_sales: 1}
     assert not spark.table(base).where("id = 2").collect()
     assert balances(shop) == []
@@ -72,8 +76,8 @@ def test_a_record_that_comes_after_its_tombstone_is_gone_brings_no_row_back(spar
     late(shop, 3, 2)
     late(shop, 2, 2)
     run()
-    came_late = [(3, "it came too late"), (5, "it came too late"), (6, "it came too late")]
-    live = [(1, "one"), (3, "three"), (4, "four")]
+    came_late = [(3, "it came too late"), (6, "it came too late"), (7, "it came too late")]
+    live = [(1, "one"), (3, "three"), (4, "four"), (6, "six")]
     assert (quarantined(shop), shop.live("shop"), balances(shop)) == (came_late, live, [])
     shop.projects["shop"].variables["retry_quarantine"] = True
     shop.run("shop", "things")
@@ -86,9 +90,9 @@ def test_a_record_that_comes_after_its_tombstone_is_gone_brings_no_row_back(spar
     assert night(shop).deleted == {base: 1, of_sales: 1}
     shop.append(k5="five")
     run()
-    assert shop.purge().batch == 7
+    assert shop.purge().batch == 8
     late(shop, 2, 1)
     run()
     run(full_refresh=True)
-    assert shop.live("shop") == shop.live("sales") == [*live, (5, "five")]
-    assert (quarantined(shop), balances(shop)) == ([*came_late, (8, "it came too late")], [])
+    assert shop.live("shop") == shop.live("sales") == sorted([*live, (5, "five")])
+    assert (quarantined(shop), balances(shop)) == ([*came_late, (9, "it came too late")], [])
