@@ -19,7 +19,7 @@ from reconcile_jobs.table_formats import format_of, iceberg_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["delete_versions", "is_of_earlier_version"]
+__all__ = ["delete_versions", "is_of_earlier_version", "purge_of_deleted_rows"]
 
 # Delta refuses to delete what is younger than seven days, unless it is told that nobody needs it.
 _SETTINGS = {**SKIP_NO_FILE, "spark.databricks.delta.retentionDurationCheck.enabled": "false"}
@@ -41,7 +41,7 @@ def delete_versions(spark: SparkSession, table: TableName) -> None:
 
 def _delete_delta(spark: SparkSession, table: TableName) -> None:
     # A row that a deletion vector hides is still in its file.
-    spark.sql(f"REORG TABLE {table.sql} APPLY (PURGE)").collect()
+    spark.sql(purge_of_deleted_rows(spark, table)).collect()
     spark.sql(f"VACUUM {table.sql} RETAIN 0 HOURS").collect()
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ({literal(_DELETED)} = {literal(now)})")
@@ -58,6 +58,18 @@ def _delete_delta(spark: SparkSession, table: TableName) -> None:
     for name in _names(files, place):
         if is_of_earlier_version(name, version):
             files.delete(hadoop_path(spark, place.toString(), name), False)
+
+
+def purge_of_deleted_rows(spark: SparkSession, table: TableName) -> str:
+    """Return the statement after which no file of a table of Delta has rows that deletion vectors hide.
+
+    In a clustered table, REORG passes over files that were clustered together, as OPTIMIZE does. So all rows of such a
+    table are written anew, in one commit, and the next OPTIMIZE clusters them.
+    """
+    is_clustered = spark.sql(f"DESCRIBE DETAIL {table.sql}").select("clusteringColumns").collect()[0].clusteringColumns
+    if is_clustered:
+        return f"INSERT OVERWRITE TABLE {table.sql} SELECT * FROM {table.sql}"
+    return f"REORG TABLE {table.sql} APPLY (PURGE)"
 
 
 def _names(files: Any, place: Any) -> list[str]:
