@@ -31,7 +31,7 @@ order by {{ columns | join(', ') }}
 
 {#- The columns that a model names, as a list: one may stand alone, as a text. -#}
 {%- macro columns_to_cluster(cluster_by) -%}
-  {{ return([cluster_by] if cluster_by is string else cluster_by | list if cluster_by is sequence and cluster_by is not mapping else []) }}
+  {{ return([cluster_by] if cluster_by is string and cluster_by else cluster_by | list if cluster_by is sequence and cluster_by is not mapping else []) }}
 {%- endmacro %}
 
 {#- `meta`: that of the model. `form`: as returned by form_of_node. `places`: the columns of the base table, in its order,

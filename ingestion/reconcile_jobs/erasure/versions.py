@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 __all__ = ["delete_versions", "is_of_earlier_version", "purge_of_deleted_rows"]
 
 # Delta refuses to delete what is younger than seven days, unless it is told that nobody needs it.
-_SETTINGS = {**SKIP_NO_FILE, "spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+_SETTINGS = {
+    **SKIP_NO_FILE,
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    # An INSERT OVERWRITE replaces all rows.
+    "spark.sql.sources.partitionOverwriteMode": "static",
+}
 
 # A property of Delta tables. The commit that sets it adds and removes no file; so its own entry in the log has no
 # statistics of one.
