@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from reconcile_jobs.hadoop_files import hadoop_path
 from reconcile_jobs.process.session import SKIP_NO_FILE, settings
 from reconcile_jobs.retention.files import call
-from reconcile_jobs.staging import TableName, literal
+from reconcile_jobs.staging import TableName, literal, quoted
 from reconcile_jobs.table_formats import format_of, iceberg_table
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ __all__ = ["delete_versions", "is_of_earlier_version", "purge_of_deleted_rows"]
 _SETTINGS = {
     **SKIP_NO_FILE,
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
-    # An INSERT OVERWRITE replaces all rows.
-    "spark.sql.sources.partitionOverwriteMode": "static",
+    # An UPDATE writes the files anew, and does not mark rows in them.
+    "spark.databricks.delta.update.deletionVectors.persistent": "false",
 }
 
 # A property of Delta tables. The commit that sets it adds and removes no file; so its own entry in the log has no
@@ -68,12 +68,14 @@ def _delete_delta(spark: SparkSession, table: TableName) -> None:
 def purge_of_deleted_rows(spark: SparkSession, table: TableName) -> str:
     """Return the statement after which no file of a table of Delta has rows that deletion vectors hide.
 
-    In a clustered table, REORG passes over files that were clustered together, as OPTIMIZE does. So all rows of such a
-    table are written anew, in one commit, and the next OPTIMIZE clusters them.
+    In a clustered table, REORG passes over files that were clustered together, as OPTIMIZE does. So an UPDATE writes all
+    rows of such a table anew, in one commit, and the next OPTIMIZE clusters them. An INSERT OVERWRITE would leave a
+    table that is not clustered.
     """
     is_clustered = spark.sql(f"DESCRIBE DETAIL {table.sql}").select("clusteringColumns").collect()[0].clusteringColumns
     if is_clustered:
-        return f"INSERT OVERWRITE TABLE {table.sql} SELECT * FROM {table.sql}"
+        column = quoted(spark.table(table.sql).columns[0])
+        return f"UPDATE {table.sql} SET {column} = {column}"
     return f"REORG TABLE {table.sql} APPLY (PURGE)"
 
 
