@@ -68,9 +68,9 @@ def _delete_delta(spark: SparkSession, table: TableName) -> None:
 def purge_of_deleted_rows(spark: SparkSession, table: TableName) -> str:
     """Return the statement after which no file of a table of Delta has rows that deletion vectors hide.
 
-    In a clustered table, REORG passes over files that were clustered together, as OPTIMIZE does. So an UPDATE writes all
-    rows of such a table anew, in one commit, and the next OPTIMIZE clusters them. An INSERT OVERWRITE would leave a
-    table that is not clustered.
+    In a clustered table, REORG passes over files that were clustered together, as OPTIMIZE does. So an UPDATE writes
+    all rows of such a table anew, in one commit, and the next OPTIMIZE clusters them. An INSERT OVERWRITE would leave
+    a table that is not clustered.
     """
     is_clustered = spark.sql(f"DESCRIBE DETAIL {table.sql}").select("clusteringColumns").collect()[0].clusteringColumns
     if is_clustered:
