@@ -106,6 +106,7 @@ soak-functional: setup target/classes.jsa
 soak-iceberg: setup target/classes.jsa
 	$(PYTEST) -m "not soak and not matrix" --file-format iceberg tests/process/test_append_datastream.py -k "killed_at_each_place or purged or second_writer or append_of_nothing"
 	$(PYTEST) -m "not soak and not matrix" --file-format iceberg tests/functional/test_maintain.py
+	$(PYTEST) -m "not matrix" --file-format iceberg tests/functional/test_clustering.py
 	$(PYTEST) -m "not matrix" -k "forty_values or tombstone" --file-format iceberg tests/functional/test_erase.py tests/functional/test_tombstones.py
 
 matrix: setup target/classes.jsa  ## run one part of the longest tests, as PART=kills-delta-first, or other versions, as PART=lanes; without PART, list the parts and when each passed

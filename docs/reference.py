@@ -35,7 +35,7 @@ CONFIG = {
     "file_format": "`delta` (default) or `iceberg`; the same for all models of a project",
     "meta": "the options in the next table",
     "tblproperties": "table properties of the base table",
-    "partition_by": "partition columns of the base table; cannot be combined with `buckets`",
+    "partition_by": "partition columns of the base table; cannot be combined with `buckets` or `cluster_by`",
     "location_root": "as in dbt: the directory in which the base table lies, under the name of the model",
     "full_refresh": "as in dbt: `true` rebuilds the model in each run",
     "persist_docs": "as in dbt: `relation` and `columns` write the descriptions as comments of the view",
@@ -52,6 +52,9 @@ MODEL_META = {
     "declared column that no record has ever had",
     "buckets": "for Iceberg: the number of buckets of the base table, by its first key column. A MERGE then does not "
     "shuffle the base table. A change takes effect with the next `--full-refresh`",
+    "cluster_by": "a column, or a list of up to four columns, by whose values the rows of the base table are put into "
+    "files: see [Clustered base tables](../materializations.md#clustered-base-tables). A change takes effect with the "
+    "next `--full-refresh`",
     "partial_records": "whether the model merges records that carry only some columns, column by column (default: the "
     "source macro determines it; `true` for Spanner)",
     "row_ids": "whether the base table stores the address of each row, `_row_id` (default: the source macro determines "

@@ -30,13 +30,21 @@ as
 {#- `rows`: a SELECT of all rows of the base table, which is made anew. `retried`: its mark, see `_begun_retry`. -#}
 {%- macro create_base(relations, settings, rows, retried) -%}
 {%- set stored_key = reconcile.stored_column(reconcile.identifier(settings.form.unique_key[0]), settings.form.file_format) -%}
+{%- set clustered = reconcile._clustered_columns(settings) -%}
 create or replace table {{ reconcile.qualified(relations.base) }}
 using {{ settings.form.file_format }}
-{{ reconcile.buckets_clause(settings.buckets, stored_key) or partition_cols(label='partitioned by') }}
+{{ reconcile.buckets_clause(settings.buckets, stored_key) or reconcile.clustering_clause(clustered, settings.form.file_format) or partition_cols(label='partitioned by') }}
 {{ reconcile.location_of_base() if not settings.as_of }}
 {{ reconcile.properties_clause(reconcile._base_properties(settings, retried)) }}
 as
-{{ reconcile.rows_to_store(rows, settings.form) }}
+{{ reconcile.rows_in_order(reconcile.rows_to_store(rows, settings.form), clustered, settings.form.file_format) }}
+{%- endmacro %}
+
+{#- The columns by which the base table is clustered, as SQL, under the names that it stores them as. -#}
+{%- macro _clustered_columns(settings) -%}
+  {%- set stored = [] -%}
+  {%- for name in settings.cluster_by -%}{%- do stored.append(reconcile.column_of_table(reconcile.identifier(name), settings.form)) -%}{%- endfor -%}
+  {{ return(stored) }}
 {%- endmacro %}
 
 {%- macro _base_properties(settings, retried) -%}
@@ -45,6 +53,7 @@ as
   {#- A table of Iceberg that is replaced keeps its properties: what no longer holds is set to nothing. -#}
   {%- for name, now, before in [('reconcile.retried', retried, none), ('reconcile.declared_in', none, settings.built.declared_in),
                                 ('reconcile.kept_deletes', none, settings.built.kept_deletes), ('reconcile.horizon', settings.horizon, settings.built.horizon), ('reconcile.tables', settings.tables, settings.built.tables),
+                                ('reconcile.cluster_by', reconcile.clustering_property(reconcile._clustered_columns(settings), settings.form.file_format), settings.built.cluster_by),
                                 ('reconcile.snapshot_applied', reconcile.name_of_applied(settings.snapshot) if settings.snapshot, settings.built.snapshot)] -%}
     {%- if now or before -%}{%- do properties.update({name: now or ''}) -%}{%- endif -%}
   {%- endfor -%}

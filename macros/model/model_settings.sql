@@ -1,9 +1,10 @@
-{#- The declarations of the model, validated: {form, as_of, inputs, fresh, base_snapshot, buckets, declaration}. `form`:
+{#- The declarations of the model, validated: {form, as_of, inputs, fresh, base_snapshot, buckets, cluster_by, declaration}. `form`:
     see `form_of_node`; here also `read`, the columns that the source macro reads from the payload, see `columns_to_read`. `changes`:
     what of the columns has changed since the base table was built, see `changed_columns`; empty if the table does not
     say. Also `built`: what the model's relations were built from, by their names in `model_relations`, none if there is
     no such relation yet; it also has other properties of the base table, `columns` (see `built_columns`), `tables`,
-    `snapshot`, `retried`, `kept_deletes`, `horizon` and `declared_in`, and of the quarantine, `retried_quarantine`;
+    `snapshot`, `retried`, `kept_deletes`, `horizon`, `cluster_by` and `declared_in`, and of the quarantine,
+    `retried_quarantine`;
     `current_snapshot`: the one that Iceberg says the base table has. And `snapshot`, the newest snapshot beside the log,
     see `snapshot_of_log`; none if it is restated, as `is_restated` says. The run adds `fields`, the columns of the model's SELECT, `tables`, see
     `refuse_ambiguous_objects`, and `horizon`, see `take_horizon`. -#}
@@ -66,6 +67,9 @@
   {%- if 'buckets' in meta -%}
     {%- do complaints.extend(reconcile.complaints_of_buckets(meta.buckets, materialized, file_format, columns, keys)) -%}
   {%- endif -%}
+  {%- if 'cluster_by' in meta -%}
+    {%- do complaints.extend(reconcile.complaints_of_clustering(meta, form, reconcile.base_columns(form))) -%}
+  {%- endif -%}
   {%- if inputs.objects and inputs.relations | length != 1 -%}
     {%- do complaints.append('it reads ' ~ inputs.relations | length ~ ' relations; a model with a source macro must read one staging table and nothing else') -%}
   {%- endif -%}
@@ -86,7 +90,8 @@
   {%- do form.update(reconcile.stored_form(changes.built)) if changes.built -%}
   {{ return({
       'form': form, 'as_of': as_of, 'inputs': inputs, 'built': built, 'changes': changes, 'fresh': meta.get('fresh', false) and not as_of,
-      'base_snapshot': meta.get('base_snapshot'), 'buckets': meta.get('buckets'), 'snapshot': none if reconcile.is_restated(snapshot) else snapshot, 'is_restated': reconcile.is_restated(snapshot),
+      'base_snapshot': meta.get('base_snapshot'), 'buckets': meta.get('buckets'),
+      'cluster_by': [] if as_of else reconcile.columns_to_cluster(meta.get('cluster_by')), 'snapshot': none if reconcile.is_restated(snapshot) else snapshot, 'is_restated': reconcile.is_restated(snapshot),
       'declaration': tojson(reconcile.declaration_of(form, inputs), sort_keys=true),
   }) }}
 {%- endmacro %}
@@ -96,7 +101,7 @@
     own. -#}
 {%- macro _complaints_of_options(meta) -%}
   {%- set complaints = [] -%}
-  {%- set options = ['fresh', 'fold_unchanged', 'base_snapshot', 'ignored_columns', 'buckets', 'partial_records', 'row_ids', 'range_deletes', 'catalog'] -%}
+  {%- set options = ['fresh', 'fold_unchanged', 'base_snapshot', 'ignored_columns', 'buckets', 'cluster_by', 'partial_records', 'row_ids', 'range_deletes', 'catalog'] -%}
   {%- for name in options if model.config.get(name) is not none -%}
     {%- do complaints.append('config ' ~ name ~ ': it is outside of meta, where it has no effect; write `meta={' ~ reconcile.literal(name) ~ ': ...}`') -%}
   {%- endfor -%}
@@ -278,6 +283,6 @@
   {{ return({
       'columns': reconcile.built_columns(properties, reconcile.keys_of(model)), 'tables': properties.get('reconcile.tables'),
       'snapshot': properties.get('reconcile.snapshot_applied'), 'retried': properties.get('reconcile.retried'),
-      'kept_deletes': properties.get('reconcile.kept_deletes'), 'horizon': properties.get('reconcile.horizon'), 'declared_in': properties.get('reconcile.declared_in'), 'isolation_level': properties.get('write.merge.isolation-level'),
+      'kept_deletes': properties.get('reconcile.kept_deletes'), 'horizon': properties.get('reconcile.horizon'), 'cluster_by': properties.get('reconcile.cluster_by'), 'declared_in': properties.get('reconcile.declared_in'), 'isolation_level': properties.get('write.merge.isolation-level'),
       'current_snapshot': properties.get('current-snapshot-id')}) }}
 {%- endmacro %}

@@ -189,6 +189,7 @@ SHAPES = {
         MYSQL, CHANGED_LINES, ["order_id", "line"], file_format="iceberg", phases=("changed columns",)
     ),
     "mysql_history": Shape(MYSQL, LINES, ["order_id", "line"], "history", {"fold_unchanged": False}),
+    "mysql_clustered": Shape(MYSQL, meta={"cluster_by": ["placed_at", "id"]}, phases=TO_A_REBUILD),
     "mysql_documented": Shape(
         MYSQL, phases=("first run",),
         config={"persist_docs": {"columns": True, "relation": True}, "partition_by": "status",
@@ -275,6 +276,10 @@ SHAPES = {
     "iceberg_bigtable": Shape(BIGTABLE, CELLS, CELL_KEY, object="events", file_format="iceberg"),
     "iceberg_history": Shape(MYSQL, materialized="history", file_format="iceberg"),
     "iceberg_buckets": Shape(MYSQL, meta={"buckets": 16}, file_format="iceberg"),
+    "iceberg_clustered": Shape(
+        MYSQL, LINES, ["order_id", "line"], meta={"cluster_by": ["order_id", "line"]}, file_format="iceberg",
+        phases=TO_A_REBUILD,
+    ),
     # tests/render/test_catalogs.py compares all other shapes with themselves in catalogs.
     "staging_in_a_catalog": Shape(MYSQL, **IN_LAKE),
     "models_in_a_catalog": Shape(

@@ -78,6 +78,14 @@ def iceberg(columns: Any = THINGS, key: Any = "id", buckets: Any = 4, **said: An
     return thing(columns=columns, key=key, meta={"buckets": buckets}, file_format="iceberg", **said)
 
 
+def clustered(by: Any, columns: Any = THINGS, **said: Any) -> Shape:
+    return thing(columns=columns, meta={"cluster_by": by, **said.pop("meta", {})}, **said)
+
+
+def many(number: int) -> dict[str, str]:
+    return {"id": "bigint", **{f"c{place}": "int" for place in range(2, number + 1)}}
+
+
 DECLARED: dict[str, tuple[Shape, list[str]]] = {
     "columns of every wrong kind": (
         thing(columns={"id": "bigint", "_change_x": "int", "_Deleted": "int", "ID": "int", "size": {}, "a": "money"}),
@@ -279,9 +287,9 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
         )],
     ),
     "options outside of meta": (
-        thing(config={"fresh": True, "buckets": 4}),
+        thing(config={"fresh": True, "buckets": 4, "cluster_by": "id"}),
         [f"config {name}: it is outside of meta, where it has no effect; write `meta={{'{name}': ...}}`"
-         for name in ("fresh", "buckets")],
+         for name in ("fresh", "buckets", "cluster_by")],
     ),
     "masks that are none": (
         thing(columns={"id": "bigint", **{name: {"data_type": type_, "meta": said} for name, type_, said in (
@@ -382,6 +390,56 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
         )
         for type in ("boolean", "float", "double")
     },
+    **{
+        f"clustered by {by!r}": (
+            clustered(by), [f"meta cluster_by: '{by}' is neither a column nor a list of columns; write it as `[id]`"]
+        )
+        for by in (True, 4, [], "", {"id": "asc"}, [4])
+    },
+    "clustered by five columns": (
+        clustered(["id", "c2", "c3", "c4", "c5"], many(5)),
+        ["meta cluster_by: it names 5 columns, and a table is clustered by four at most; name those by which queries "
+         "find rows"],
+    ),
+    "clustered by columns that are none, or stand twice": (
+        clustered(["id", "ID", "nme", "_change_batch", "id"]),
+        ["meta cluster_by: it names 5 columns, and a table is clustered by four at most; name those by which queries "
+         "find rows",
+         *(f"meta cluster_by: the model declares no column {name}; write the name exactly as in the model's YAML"
+           for name in ("ID", "nme", "_change_batch")),
+         "meta cluster_by: it names id twice; name it once"],
+    ),
+    **{
+        f"clustered by a column of {type}, {file_format}": (
+            clustered(["id", "x"], {**THINGS, "x": type}, file_format=file_format),
+            [f"meta cluster_by: a table cannot be clustered by a column of type {type.partition('<')[0]}, as x is; "
+             "name another column"],
+        )
+        for type, file_format in (
+            ("boolean", "delta"), ("binary", "delta"), ("variant", "delta"), ("array<int>", "delta"),
+            ("map<string,int>", "delta"), ("boolean", "iceberg"), ("binary", "iceberg"),
+        )
+    },
+    **{
+        f"clustered by a column without bounds, {file_format}": (
+            clustered([f"c{first + 1}", f"c{first}"], many(first + 1), file_format=file_format),
+            [f"meta cluster_by: {file_format.capitalize()} gathers bounds of the first {first} columns of a table, and "
+             f"c{first + 1} is column {first + 1}; declare it further ahead, or name another column"],
+        )
+        for file_format, first in (("delta", 32), ("iceberg", 100))
+    },
+    "a clustered view": (
+        clustered("id", materialized="current_view"),
+        ["meta cluster_by applies only to base tables, and a current_view has no base table; remove it"],
+    ),
+    "clustered beside partitions": (
+        clustered("id", config={"partition_by": "name"}),
+        ["meta cluster_by and partition_by cannot be combined; remove one of them"],
+    ),
+    "clustered beside buckets": (
+        clustered("id", meta={"buckets": 4}, file_format="iceberg"),
+        ["meta cluster_by and buckets cannot be combined; remove one of them"],
+    ),
     "ignored columns that are no list": (
         thing(meta={"ignored_columns": "note"}),
         ["meta ignored_columns: 'note' is not a list; write the column names as `[name, other_name]`"],

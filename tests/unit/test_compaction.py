@@ -6,6 +6,7 @@ table's past is shown on a table in plain Python, and so is what an append job t
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -136,6 +137,14 @@ OURS = ("spark_catalog", "`lake`.`changes`")
 THEIRS = ("ice", "`ice`.`lake`.`o\\'clock`")
 
 
+@pytest.fixture(autouse=True)
+def properties(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The properties that each table of Iceberg has."""
+    said: dict[str, str] = {}
+    monkeypatch.setattr(table_formats.Iceberg, "properties", lambda *_: said)
+    return said
+
+
 def test_each_format_compacts_with_its_own_statements():
     session, of = recorded("delta")
     of.compact(STAGING)
@@ -149,6 +158,86 @@ def test_each_format_compacts_with_its_own_statements():
     assert session.said == [
         REWRITE.format(*OURS), "CALL `spark_catalog`.system.rewrite_manifests(table => '`lake`.`changes`')"
     ]  # fmt: skip
+
+
+class Chained:
+    """An object of the JVM that keeps how it is called, returns itself, and fails at its end if it is to."""
+
+    def __init__(self, calls: list[tuple[str, *tuple[Any, ...]]], fails: Exception | None = None) -> None:
+        self.calls, self.fails = calls, fails
+
+    def __getattr__(self, name: str) -> Any:
+        def called(*arguments: Any) -> Any:
+            self.calls.append((name, *(one for one in arguments if isinstance(one, str))))
+            if name == "execute" and self.fails:
+                raise self.fails
+            return self
+
+        return called
+
+
+def in_order(session: Recorded, monkeypatch: pytest.MonkeyPatch, fails: Exception | None = None) -> list[Any]:
+    """Let a session have Iceberg's own library, and return what it is asked."""
+    calls: list[Any] = []
+    library = SimpleNamespace(
+        SortOrder=Chained(calls),
+        spark=SimpleNamespace(actions=SimpleNamespace(SparkActions=Chained(calls, fails))),
+    )
+    of: Any = session
+    of._jvm = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(iceberg=library)))
+    of._jsparkSession = None
+
+    def table(spark: Any, name: str) -> Any:
+        calls.append((name, session.settings["spark.sql.files.ignoreMissingFiles"]))
+        return SimpleNamespace(schema=lambda: None)
+
+    monkeypatch.setattr(files, "iceberg_table", table)
+    return calls
+
+
+CLUSTERED = json.dumps(["id", "a`b"]).encode().hex()
+
+
+def test_a_table_of_iceberg_that_is_clustered_is_compacted_in_order(
+    properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
+):
+    properties["reconcile.cluster_by"] = CLUSTERED
+    session, of = recorded("delta")
+    calls = in_order(session, monkeypatch)
+    before = dict(session.settings)
+    of.compact(ICE)
+    assert calls == [
+        ("`ice`.`lake`.`o'clock`", "false"), ("builderFor",), ("asc", "id"), ("asc", "a`b"), ("get",),
+        ("rewriteDataFiles",), ("build",), ("sort",), ("option", "target-file-size-bytes", str(TARGET)),
+        ("option", "min-file-size-bytes", str(SMALL)), ("option", "min-input-files", "2"), ("execute",),
+    ]  # fmt: skip
+    assert session.said == ["CALL `ice`.system.rewrite_manifests(table => '`ice`.`lake`.`o\\'clock`')"]
+    assert session.settings == before
+    # A table of Delta has its columns in its log, and its own statement clusters it.
+    calls.clear()
+    of.compact(STAGING)
+    assert (calls, session.said[1:]) == ([], ["OPTIMIZE `lake`.`changes`"])
+    # A rebuild without the option leaves the property empty.
+    properties["reconcile.cluster_by"] = ""
+    of.compact(ICE)
+    assert (calls, session.said[2:3]) == ([], [REWRITE.format(*THEIRS)])
+
+
+def test_a_compaction_in_order_gives_way_as_others_do(properties: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+    properties["reconcile.cluster_by"] = CLUSTERED
+    session, of = recorded("iceberg")
+    in_order(session, monkeypatch, ConcurrentDeleteReadException())
+    with pytest.raises(ConcurrentDeleteReadException):
+        of.compact(STAGING)
+    assert session.said == [], "the statement after it is for the next try"
+
+
+@pytest.mark.parametrize(
+    ("said", "columns"),
+    [({}, []), ({"reconcile.cluster_by": ""}, []), ({"reconcile.cluster_by": "5b226964225d"}, ["id"])],
+)
+def test_a_base_table_says_by_which_columns_it_is_clustered(said: dict[str, str], columns: list[str]):
+    assert files.clustered_by(said) == columns
 
 
 def check_settings():

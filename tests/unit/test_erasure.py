@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import erase
@@ -36,7 +37,7 @@ from reconcile_jobs.erasure.models import (
     readers_called,
 )
 from reconcile_jobs.erasure.tables import corrected_reasons, refuse_several_tables
-from reconcile_jobs.erasure.versions import is_of_earlier_version
+from reconcile_jobs.erasure.versions import is_of_earlier_version, purge_of_deleted_rows
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.retention.plan import Reader
 from reconcile_jobs.staging import Staging, TableName
@@ -408,6 +409,22 @@ def test_only_entries_of_earlier_versions_of_a_log_are_deleted():
         "00000000000000000005.json", "00000000000000000003.00000000000000000005.compacted.json", "_sidecars",
     ]  # fmt: skip
     assert [name for name in log + kept if is_of_earlier_version(name, 4)] == log
+
+
+@pytest.mark.parametrize(
+    ("clustering", "statement"),
+    [
+        ([], "REORG TABLE `lake`.`changes` APPLY (PURGE)"),
+        (["id"], "UPDATE `lake`.`changes` SET `a``b` = `a``b`"),  # where REORG leaves files as they are
+    ],
+)
+def test_rows_that_deletion_vectors_hide_leave_their_files(clustering: list[str], statement: str):
+    detail = SimpleNamespace(collect=lambda: [SimpleNamespace(clusteringColumns=clustering)])
+    session: Any = SimpleNamespace(
+        sql=lambda sql: SimpleNamespace(select=lambda column: detail),
+        table=lambda name: SimpleNamespace(columns=["a`b", "id"]),
+    )
+    assert purge_of_deleted_rows(session, STAGING) == statement
 
 
 # --- what is said ----------------------------------------------------------------------------------------------------

@@ -13,16 +13,21 @@ from typing import TYPE_CHECKING, Any
 from reconcile_jobs.hadoop_files import hadoop_path
 from reconcile_jobs.process.session import SKIP_NO_FILE, settings
 from reconcile_jobs.retention.files import call
-from reconcile_jobs.staging import TableName, literal
+from reconcile_jobs.staging import TableName, literal, quoted
 from reconcile_jobs.table_formats import format_of, iceberg_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["delete_versions", "is_of_earlier_version"]
+__all__ = ["delete_versions", "is_of_earlier_version", "purge_of_deleted_rows"]
 
 # Delta refuses to delete what is younger than seven days, unless it is told that nobody needs it.
-_SETTINGS = {**SKIP_NO_FILE, "spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+_SETTINGS = {
+    **SKIP_NO_FILE,
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    # An UPDATE writes the files anew, and does not mark rows in them.
+    "spark.databricks.delta.update.deletionVectors.persistent": "false",
+}
 
 # A property of Delta tables. The commit that sets it adds and removes no file; so its own entry in the log has no
 # statistics of one.
@@ -41,7 +46,7 @@ def delete_versions(spark: SparkSession, table: TableName) -> None:
 
 def _delete_delta(spark: SparkSession, table: TableName) -> None:
     # A row that a deletion vector hides is still in its file.
-    spark.sql(f"REORG TABLE {table.sql} APPLY (PURGE)").collect()
+    spark.sql(purge_of_deleted_rows(spark, table)).collect()
     spark.sql(f"VACUUM {table.sql} RETAIN 0 HOURS").collect()
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ({literal(_DELETED)} = {literal(now)})")
@@ -58,6 +63,20 @@ def _delete_delta(spark: SparkSession, table: TableName) -> None:
     for name in _names(files, place):
         if is_of_earlier_version(name, version):
             files.delete(hadoop_path(spark, place.toString(), name), False)
+
+
+def purge_of_deleted_rows(spark: SparkSession, table: TableName) -> str:
+    """Return the statement after which no file of a table of Delta has rows that deletion vectors hide.
+
+    In a clustered table, REORG passes over files that were clustered together, as OPTIMIZE does. So an UPDATE writes
+    all rows of such a table anew, in one commit, and the next OPTIMIZE clusters them. An INSERT OVERWRITE would leave
+    a table that is not clustered.
+    """
+    is_clustered = spark.sql(f"DESCRIBE DETAIL {table.sql}").select("clusteringColumns").collect()[0].clusteringColumns
+    if is_clustered:
+        column = quoted(spark.table(table.sql).columns[0])
+        return f"UPDATE {table.sql} SET {column} = {column}"
+    return f"REORG TABLE {table.sql} APPLY (PURGE)"
 
 
 def _names(files: Any, place: Any) -> list[str]:

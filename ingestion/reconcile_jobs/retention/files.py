@@ -6,6 +6,7 @@ reads from a table's history, and what a compaction does to it, is in docs/decis
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ from reconcile_jobs.process.session import SKIP_NO_FILE, settings
 from reconcile_jobs.retention.plan import Reader
 from reconcile_jobs.retention.tables import DECLARED_IN, Tables, beside, named
 from reconcile_jobs.staging import TableName, literal, quoted, was_set_back
-from reconcile_jobs.table_formats import format_of
+from reconcile_jobs.table_formats import format_of, iceberg_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +28,7 @@ __all__ = [
     "Files",
     "TableFiles",
     "call",
+    "clustered_by",
     "compacted_tables",
     "compaction",
     "removal",
@@ -52,6 +54,12 @@ _SETTINGS: Mapping[str, str] = {
 
 # A property of Iceberg tables: how long snapshots stay, in milliseconds.
 _OWN_AGE = "history.expire.max-snapshot-age-ms"
+
+# Of base tables of Iceberg: by which columns the rows are in order, see macros/table_formats/clustering.sql.
+_CLUSTER_BY = "reconcile.cluster_by"
+
+# With which options Iceberg chooses files, and makes larger ones of them.
+_SIZES = {"target-file-size-bytes": str(TARGET), "min-file-size-bytes": str(SMALL), "min-input-files": "2"}
 
 # The tables beside a model, and beside the ledger, to which runs and tests write.
 _OF_MODEL = ("base", "quarantine", "row_deletes", "range_deletes")
@@ -86,15 +94,23 @@ def compacted_tables(staging: TableName, readers: Iterable[Reader]) -> list[Tabl
 
 
 def compaction(table_format: str, table: TableName) -> list[str]:
-    """Return the statements that combine the small files of a table, in their order."""
+    """Return the statements that combine the small files of a table, in their order.
+
+    The one of Delta also clusters a table that was made with CLUSTER BY.
+    """
     if table_format == "delta":
         return [f"OPTIMIZE {table.sql}"]
-    sizes = {"target-file-size-bytes": TARGET, "min-file-size-bytes": SMALL, "min-input-files": 2}
-    options = ", ".join(f"'{name}', '{value}'" for name, value in sizes.items())
+    options = ", ".join(f"'{name}', '{value}'" for name, value in _SIZES.items())
     return [
         call(table, "rewrite_data_files", f"options => map({options})"),
         call(table, "rewrite_manifests"),
     ]
+
+
+def clustered_by(properties: Mapping[str, str]) -> list[str]:
+    """Return the columns by which a base table of Iceberg is clustered, by its properties; empty if it is not."""
+    said = properties.get(_CLUSTER_BY)
+    return [str(name) for name in json.loads(bytes.fromhex(said))] if said else []
 
 
 def removal(table_format: str, table: TableName, properties: Mapping[str, str], now: datetime) -> list[str]:
@@ -136,7 +152,15 @@ class TableFiles:
 
     def compact(self, table: TableName) -> None:
         """Combine the small files of a table. Raises what the format raises, as where another commit came first."""
-        self._execute(compaction(self._format(table), table))
+        table_format = format_of(self._spark, table.catalog)
+        statements = compaction(table_format.name, table)
+        if table_format.name == "iceberg" and (
+            columns := clustered_by(table_format.properties(self._spark, table.sql))
+        ):
+            with settings(self._spark, dict(_SETTINGS)):
+                self._rewrite_in_order(table, columns)
+            del statements[0]
+        self._execute(statements)
 
     def remove_versions(self, table: TableName) -> None:
         """Delete the old versions of a table, and the files that no version needs; see `removal`."""
@@ -170,6 +194,22 @@ class TableFiles:
         with settings(self._spark, dict(_SETTINGS)):
             for statement in statements:
                 self._spark.sql(statement).collect()
+
+    def _rewrite_in_order(self, table: TableName, columns: Iterable[str]) -> None:
+        """Combine the small files of a table of Iceberg, with their rows in the order of columns.
+
+        The procedure would do the same, but takes an order as SQL that only Iceberg's extension of Spark reads.
+        """
+        jvm: Any = self._spark._jvm
+        found = iceberg_table(self._spark, table.sql)
+        order = jvm.org.apache.iceberg.SortOrder.builderFor(found.schema())
+        for name in columns:
+            order.asc(name)
+        rewrite = jvm.org.apache.iceberg.spark.actions.SparkActions.get(self._spark._jsparkSession)
+        rewrite = rewrite.rewriteDataFiles(found).sort(order.build())
+        for name, value in _SIZES.items():
+            rewrite.option(name, value)
+        rewrite.execute()
 
     def _delta_files(self, table: TableName) -> list[Any]:
         from pyspark.sql import DataFrame
