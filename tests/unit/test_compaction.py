@@ -49,7 +49,7 @@ def test_each_table_that_jobs_runs_and_tests_write_is_compacted_once():
         *(f"{model}__{part}" for model in ("shop.orders", "ice.sales.past", "shop.lines")
           for part in ("base", "quarantine", "row_deletes", "range_deletes")),
         *(f"{schema}.reconcile_{name}" for schema in ("shop", "ice.sales")
-          for name in ("ledger", "columns_seen", "parity", "parity_differences")),
+          for name in ("ledger", "columns_seen", "horizons", "parity", "parity_differences")),
     ]  # fmt: skip
 
 

@@ -57,7 +57,7 @@ from reconcile_jobs.process.command_line import Parser, seconds_of
 from reconcile_jobs.process.errors import UsageError, explained
 from reconcile_jobs.process.written_files import write
 from reconcile_jobs.proofs.certificate import text_of, written
-from reconcile_jobs.retention.purge import _Begun, _last_purged
+from reconcile_jobs.retention.purge import _Begun, last_purged
 from reconcile_jobs.spanner.stream_decoder import DataChange, RecordDecoder
 from reconcile_jobs.staging import batch_of_mark, purge_mark
 from reconcile_jobs.timestamps import nanoseconds
@@ -276,12 +276,12 @@ def test_a_masked_field_with_a_blank_that_nobody_sees_is_refused(
 @pytest.mark.parametrize("text", ["abc", "1.5", "-5", "9" * 5000])
 def test_a_purge_mark_that_no_job_writes_is_named(text: str) -> None:
     for read in (
-        lambda: _last_purged({purge_mark("t"): text}),
+        lambda: last_purged({purge_mark("t"): text}),
         lambda: batch_of_mark({purge_mark("t"): text}, purge_mark("t")),
     ):
         with pytest.raises(UsageError, match=r"The property reconcile\.purged\.[0-9a-f]{32} of the staging table is '"):
             read()
-    assert _last_purged({purge_mark("t"): "7", purge_mark("u"): "", "purge": "abc"}) == 7
+    assert last_purged({purge_mark("t"): "7", purge_mark("u"): "", "purge": "abc"}) == 7
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"marks":{"a":1e400},"before":{},"ledgers":[],"id":"x","batch":1}'])
