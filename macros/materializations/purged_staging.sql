@@ -1,7 +1,8 @@
-{#- {batch, snapshot, base_batch, deletes_batch}, for a reader of staging from its beginning. Staging still has the records after
+{#- {batch, snapshot, base_batch, deletes_batch, horizon}, for a reader of staging from its beginning. Staging still has the records after
     `batch`; `snapshot` is the relation that holds the rows as of `batch`, and `base_batch` the largest batch of these
     rows. `deletes_batch`: up to which batch the table of keyless deletes had them when `maintain.py` made the copy; 0
-    if that is not known. They are 0, none, 0 and 0 if nothing was purged. After a purge, a model without a base snapshot is refused, and so
+    if that is not known. `horizon`: up to where the copy lacks tombstones, as the base table says it of itself. They are
+    0, none, 0, 0 and nothing if nothing was purged. After a purge, a model without a base snapshot is refused, and so
     is a base snapshot that is not a copy of a base table, or that lacks what was purged. `columns`: the columns of the
     base table, as SQL. `upto`: the last batch that is read. At an earlier moment, the snapshot must be older than the
     moment, and only its batches can show that. -#}
@@ -37,7 +38,8 @@
           kept, base_batch, not settings.form.keyless and settings.form.materialized != 'history', settings.inputs, last.batch, purge_sentence) -%}
   {%- do reconcile._refuse_records_of_purged_batches(staging, purged) -%}
   {%- do reconcile._refuse_lost_quarantine(kept, last.batch, purge_sentence) if not settings.base_snapshot and not settings.as_of -%}
-  {{ return({'batch': last.batch, 'snapshot': snapshot, 'base_batch': base_batch, 'deletes_batch': kept.properties.get('reconcile.deletes_batch') | int(0)}) }}
+  {{ return({'batch': last.batch, 'snapshot': snapshot, 'base_batch': base_batch, 'deletes_batch': kept.properties.get('reconcile.deletes_batch') | int(0),
+      'horizon': kept.properties.get('reconcile.horizon')}) }}
 {%- endmacro %}
 
 {#- Records of purged batches are not read, as the copy has what was applied of them. If staging has such records again,

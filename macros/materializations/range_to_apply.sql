@@ -1,9 +1,10 @@
 {#- Which batches this run applies: {kind, first, last, delivered, has_records, repair, base_batch, ledger_batch, entry,
-    ledger_retried, invocation, deletes_batch, snapshot, known_keyless_deletes, added, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
+    ledger_retried, invocation, deletes_batch, snapshot, horizon, known_keyless_deletes, added, started}. `kind`: apply (new batches), replay (the range begins with batches that may have been applied) or rebuild
     (all batches). `delivered`: how many change records staging has in these batches. The base table shows which batches
     were applied, and so does the table of keyless deletes. The ledger only adds that trailing batches left no trace in
     the tables. To read too many batches is harmless; to read too few is not. `columns` are the columns of the base table. If staging was purged, a rebuild
-    begins with `snapshot`, a relation with these columns. `known_keyless_deletes`: those of earlier ranges, as SQL to
+    begins with `snapshot`, a relation with these columns. `horizon`: up to where the base table, or the copy with which a
+    rebuild begins, lacks tombstones, as it says itself. `known_keyless_deletes`: those of earlier ranges, as SQL to
     select from; none without such deletes, and none for a rebuild: it reads all records, those deletes among them, and
     makes their table anew. But a rebuild from a base snapshot needs the table: staging was purged, and only the table
     still has the deletes of the purged batches. `repair`: see `repair_of_range`; none if the range has no new
@@ -81,7 +82,7 @@
   {{ return({
       'kind': kind, 'first': first, 'last': last, 'delivered': delivered, 'has_records': delivered > 0 or repair is not none, 'repair': repair,
       'base_batch': applied.base_batch, 'ledger_batch': applied.ledger_batch, 'entry': applied.entry, 'ledger_retried': applied.ledger_retried, 'invocation': applied.invocation, 'deletes_batch': applied.deletes_batch or 0,
-      'snapshot': purged.snapshot if purged else none,
+      'snapshot': purged.snapshot if purged else none, 'horizon': purged.horizon if purged else settings.built.horizon,
       'known_keyless_deletes': reconcile.stored_keyless_deletes(relations, settings.form.keyless, settings.form.file_format)
           if settings.built[settings.form.keyless.kind] and (kind != 'rebuild' or purged.snapshot) else none,
       'added': added | map(attribute='name') | list if is_filled else [], 'retry': retry,

@@ -6,8 +6,8 @@
 {%- macro take_horizon(settings, range) -%}
   {%- set name = reconcile.ledger_name(reconcile.relation_of(model)) -%}
   {%- set known = reconcile.horizons_at_start(settings.declaration) -%}
-  {%- set of_base = reconcile.horizon_of_base(settings.built.horizon, range) -%}
-  {%- do settings.update({'horizon': settings.built.horizon}) if of_base -%}
+  {%- set of_base = reconcile.horizon_of_base(range.horizon) -%}
+  {%- do settings.update({'horizon': range.horizon}) if of_base -%}
   {%- set taken = known.taken + (of_base if of_base and of_base[0] not in known.taken else []) -%}
   {%- set proposed = known.proposed | selectattr('first', 'le', range.first) | map(attribute='sequence') | max -%}
   {%- if proposed and range.kind == 'apply' and range.delivered and not range.retry and not settings.as_of -%}
@@ -23,10 +23,10 @@
 {%- endmacro %}
 
 {#- The horizon up to which tombstones of a base table are gone, as a list of at most one {first, sequence}. The base
-    table says it, too, in case somebody drops or restores the table of horizons. A rebuild from all records has the
-    tombstones again. `said`: the property of the base table, `<first batch> <sequence>`. -#}
-{%- macro horizon_of_base(said, range) -%}
-  {%- if not said or range.kind == 'rebuild' and not range.snapshot -%}{{ return([]) }}{%- endif -%}
+    table says it, too, in case somebody drops or restores the table of horizons, and so does a copy of it, with which
+    another model may begin. `said`: the property, `<first batch> <sequence>`. -#}
+{%- macro horizon_of_base(said) -%}
+  {%- if not said -%}{{ return([]) }}{%- endif -%}
   {%- set first, sequence = said.split(' ') -%}
   {{ return([{'first': first | int, 'sequence': sequence}]) }}
 {%- endmacro %}

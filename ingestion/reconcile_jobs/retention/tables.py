@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DECLARED_IN",
+    "HORIZON",
     "ROWS_OF_SNAPSHOT",
     "Tables",
     "accounts_sql",
@@ -48,6 +49,8 @@ _DECLARATION = "reconcile.declaration"
 _COLUMNS = "reconcile.columns"
 # Of a base table and of its copy: see macros/materializations/retry_of_quarantine.sql (`_begun_retry`).
 _RETRIED = "reconcile.retried"
+# The same: the horizon up to which tombstones are gone, `<first batch> <sequence>`.
+HORIZON = "reconcile.horizon"
 # Of a base table of Iceberg: see macros/materializations/declared_in.sql.
 DECLARED_IN = "reconcile.declared_in"
 
@@ -457,7 +460,7 @@ class Tables:
         table_format, schema = format_of(self._spark, copy.catalog), self._spark.table(base.sql).schema
         of_base = format_of(self._spark, base.catalog).properties(self._spark, base.sql)
         # A table of Iceberg that is replaced keeps its properties.
-        properties = {_BASE_SNAPSHOT: "", _RETRIED: of_base.get(_RETRIED) or ""}
+        properties = {note: of_base.get(note) or "" for note in (_RETRIED, HORIZON)} | {_BASE_SNAPSHOT: ""}
         if declaration := of_base.get(_DECLARATION):
             properties[_DECLARATION] = declaration
         if version := table_format.staging_properties.get("format-version"):

@@ -18,7 +18,7 @@ from reconcile_jobs.process.clock import Clock
 from reconcile_jobs.process.counted import counted
 from reconcile_jobs.retention.plan import NOT_ENDED, Account, Reader
 from reconcile_jobs.retention.purge import last_purged
-from reconcile_jobs.retention.tables import Tables, beside, create_table, named, patiently
+from reconcile_jobs.retention.tables import HORIZON, Tables, beside, create_table, named, patiently
 from reconcile_jobs.staging import TableName, literal, property_pairs, quoted
 
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ _COLUMNS = (
     "invocation_id string COMMENT 'the run that took the horizon; NULL for other kinds'",
     "recorded_at timestamp",
 )
-
-# A property of a base table: the horizon up to which tombstones are gone, `<first batch> <sequence>`.
-_HORIZON = "reconcile.horizon"
 
 _CONFLICTS = (
     "Other processes wrote to {} each time that tombstones were to be deleted: run the same command again, which goes "
@@ -194,8 +191,8 @@ class Tombstones:
             # moment may have counted them already, and writes one row or two.
             self._note(of, "deleted", horizon.sequence, horizon.first_batch, of.account.entry + 2)
             # The base table says it, too: see `horizon_of_base` in macros/materializations/take_horizon.sql.
-            of_base = property_pairs({_HORIZON: f"{horizon.first_batch} {horizon.sequence}"})
-            if of.said.get(_HORIZON) != f"{horizon.first_batch} {horizon.sequence}":
+            of_base = property_pairs({HORIZON: f"{horizon.first_batch} {horizon.sequence}"})
+            if of.said.get(HORIZON) != f"{horizon.first_batch} {horizon.sequence}":
                 set_property = f"ALTER TABLE {of.base.sql} SET TBLPROPERTIES ({of_base})"
                 self._patiently(of.base, lambda: self._spark.sql(set_property))
             self._patiently(of.base, lambda: self._spark.sql(f"DELETE FROM {of.base.sql} WHERE {gone}"))
