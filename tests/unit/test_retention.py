@@ -22,6 +22,7 @@ import maintain
 import pytest
 from reconcile_jobs import log_snapshots
 from reconcile_jobs.process.errors import Fault, UsageError
+from reconcile_jobs.retention import plan
 from reconcile_jobs.retention.files import Files
 from reconcile_jobs.retention.plan import (
     NOT_ENDED,
@@ -246,6 +247,26 @@ def test_what_keeps_a_purge_back_is_named_with_its_reason(name: str):
     given = [(other, Account(9, 9, 9)), (model, account)]
     assert batch_to_purge(5000, given) == (batch, [KeptBack(model, batch, why)])
     assert batch_to_purge(batch, given) == (batch, []), "what is young keeps nothing back"
+
+
+def behind_a_slow_model(aged: int, readers: Any, with_quarantined: bool = False) -> Any:
+    fast = [(of, account and replace(account, waits_for=None)) for of, account in readers]
+    return plan.batch_to_purge(aged, fast, with_quarantined)
+
+
+def of_a_model_that_never_ran(aged: int, readers: Any, with_quarantined: bool = False) -> Any:
+    return plan.batch_to_purge(aged, [one for one in readers if one[1]], with_quarantined)
+
+
+def of_what_is_quarantined(aged: int, readers: Any, with_quarantined: bool = False) -> Any:
+    return plan.batch_to_purge(aged, readers, with_quarantined=True)
+
+
+@pytest.mark.parametrize("planted", [behind_a_slow_model, of_a_model_that_never_ran, of_what_is_quarantined])
+def test_a_purge_that_goes_too_far_is_noticed(monkeypatch: pytest.MonkeyPatch, planted: Callable[..., Any]):
+    monkeypatch.setitem(globals(), "batch_to_purge", planted)
+    with pytest.raises(AssertionError, match="a model needs what is purged"):
+        test_of_many_lives_a_purge_goes_as_far_as_it_may_and_no_further()
 
 
 def test_quarantined_records_go_where_somebody_has_said_so():
