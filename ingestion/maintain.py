@@ -94,7 +94,7 @@ def main(words: list[str], console: Console) -> None:
         console.say(sentence)
     horizons = TombstoneResult()
     if options.tombstones is not None:
-        horizons = Tombstones(spark, tables, staging, options.tombstones, console.say).run(options.dry_run)
+        horizons = Tombstones(spark, tables, options.tombstones, console.say).run(options.dry_run)
         for sentence in sentences_of_tombstones(horizons):
             console.say(sentence)
     compaction = Compaction(

@@ -87,14 +87,14 @@ class Shop(Lakehouse):
         tables: Any = SimpleNamespace(
             readers=self.readers, properties=dict, has=lambda table: self.memory.has(".".join(table.parts)),
             accounts=lambda readers, purged: [(reader, self.account(reader)) for reader in readers],
-            first_batch=lambda objects: self.batch + 1 if self.purged else 1,
+            first_batch=lambda reader: self.batch + 1 if self.purged else 1,
             appended_at=lambda objects, batch: None, applied_before=lambda reader, micros: self.applied_before,
             said_of_base=lambda base: self.memory.relation_properties(*base.parts), rebuilt=self.rebuilt,
             has_later_range=self.has_later_range,
         )  # fmt: skip
         clock: Any = SimpleNamespace(now=lambda: self.before * 1000)
         session: Any = Session(self.memory)
-        job = Tombstones(session, tables, TableName(("x", "y")), age, lambda text: None, clock)
+        job = Tombstones(session, tables, age, lambda text: None, clock)
         result = job.run()
         for source in self.sources:
             self.deleted[source] |= before[source] - self.tombstones(source)

@@ -190,7 +190,7 @@ class Months(Shop):
         """Delete tombstones as `maintain.py --tombstones` does, with an age that is longer than any record is late."""
         tables = Tables(self.spark, self.staging)
         clock: Any = self.clock
-        result = Tombstones(self.spark, tables, self.staging, self.age, lambda text: None, clock).run()
+        result = Tombstones(self.spark, tables, self.age, lambda text: None, clock).run()
         self.tombstones_gone += sum(result.deleted.values())
         for reason in result.kept.values():
             assert "a history" in reason or "quarantine" in reason, result.kept

@@ -16,7 +16,7 @@ from reconcile_jobs.retention.tombstones import TombstoneResult, Tombstones
 def night(shop: Shop, age: timedelta = timedelta(days=90)) -> TombstoneResult:
     clock: Any = Later()
     tables = Tables(shop.spark, shop.staging)
-    return Tombstones(shop.spark, tables, shop.staging, age, lambda text: None, clock).run()
+    return Tombstones(shop.spark, tables, age, lambda text: None, clock).run()
 
 
 def late(shop: Shop, key: int, place: int) -> None:

@@ -16,7 +16,6 @@ from reconcile_jobs.retention import tombstones
 from reconcile_jobs.retention.plan import NOT_ENDED, Account, Reader
 from reconcile_jobs.retention.tables import _TOO_LATE
 from reconcile_jobs.retention.tombstones import Horizon, TombstoneResult, Tombstones, horizon_to_delete, why_kept
-from reconcile_jobs.staging import TableName
 from refusals import thing
 from shapes import Life
 
@@ -105,7 +104,7 @@ class Night:
         self.asked_before, self.said = [], []  # type: ignore[var-annotated]
         self.tables: Any = SimpleNamespace(
             readers=lambda: [ORDERS], properties=dict, accounts=lambda readers, purged: [(ORDERS, self.account)],
-            has=lambda table: True, first_batch=lambda objects: said.get("oldest_batch"),
+            has=lambda table: True, first_batch=lambda reader: said.get("oldest_batch"),
             appended_at=lambda objects, batch: said.get("appended_at") if batch else None,
             applied_before=self.applied_before,
             said_of_base=lambda base: said.get("said", SAID), rebuilt=lambda reader: 4,
@@ -122,7 +121,7 @@ class Night:
     def run(self, dry_run: bool = False) -> TombstoneResult:
         clock: Any = SimpleNamespace(now=lambda: NOW * 1000)
         session: Any = self.session
-        of = Tombstones(session, self.tables, TableName(("lake", "c")), timedelta(days=90), self.said.append, clock)
+        of = Tombstones(session, self.tables, timedelta(days=90), self.said.append, clock)
         return of.run(dry_run)
 
 

@@ -57,6 +57,9 @@ DECLARED_IN = "reconcile.declared_in"
 # Records in batches that runs read. No run reads the others; they stay, and reconcile.ledger_balances reports them.
 _IN_BATCHES = "batch BETWEEN 1 AND {}"
 
+# The rows of a ledger that have a range of batches each.
+_OF_RANGES = "kind IN ('apply', 'replay', 'rebuild')"
+
 # Why a record is in quarantine that is not after the horizon of its table: macros/change_records/before_horizon.sql.
 _TOO_LATE = (
     "the change is not after the horizon of the table, up to which its tombstones may be deleted: it came too late"
@@ -206,11 +209,9 @@ class Tables:
         """Return how many records of these objects staging has up to a batch."""
         return int(self._rows(f"SELECT count(*) AS n FROM {self._staging.sql} WHERE {_up_to(objects, batch)}")[0].n)
 
-    def first_batch(self, objects: Sequence[str]) -> int | None:
-        """Return the first batch of which staging has records of objects; None if it has none."""
-        in_batches = f"{of_objects(objects)} AND batch >= 1"
-        found = self._rows(f"SELECT min(batch) AS batch FROM {self._staging.sql} WHERE {in_batches}")[0].batch
-        return None if found is None else int(found)
+    def first_batch(self, reader: Reader) -> int | None:
+        """Return the first batch of which staging has records of a model's objects; None if it has none."""
+        return self._first_records({reader: 0})[reader]
 
     def appended_at(self, objects: Sequence[str], batch: int | None) -> int | None:
         """Return when the first record of objects was appended from a batch on, in microseconds; None without one."""
@@ -228,7 +229,7 @@ class Tables:
         found = self._rows(
             "SELECT max(last_batch) AS batch FROM (SELECT *, max(if(kind = 'rebuild', entry, NULL)) OVER () AS rebuilt "
             f"FROM {named(reader.ledger).sql} WHERE relation = {literal(reader.relation)} "
-            "AND kind IN ('apply', 'replay', 'rebuild')) "
+            f"AND {_OF_RANGES}) "
             f"WHERE coalesce(entry >= rebuilt, true) AND last_appended_at < timestamp_micros({micros})"
         )
         return int(found[0].batch or 0)
@@ -248,7 +249,7 @@ class Tables:
         rows = self._rows(
             f"SELECT max(entry) > min(if(last_batch >= {batch}, entry, NULL)) AS is_later FROM "
             f"{named(reader.ledger).sql} WHERE relation = {literal(reader.relation)} "
-            "AND kind IN ('apply', 'replay', 'rebuild')"
+            f"AND {_OF_RANGES}"
         )
         return bool(rows[0].is_later)
 

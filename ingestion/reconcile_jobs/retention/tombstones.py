@@ -123,13 +123,12 @@ class Tombstones:
         self,
         spark: SparkSession,
         tables: Tables,
-        staging: TableName,
         age: timedelta,
         say: Callable[[str], None],
         clock: Clock | None = None,
     ) -> None:
         """Take what is asked: tombstones go whose delete was committed, and applied, so long ago (`age`)."""
-        self._spark, self._tables, self._staging, self._say = spark, tables, staging, say
+        self._spark, self._tables, self._say = spark, tables, say
         self._age, self._now = age // timedelta(microseconds=1), (clock or Clock()).now() // 1000
 
     def run(self, dry_run: bool = False) -> TombstoneResult:
@@ -138,12 +137,13 @@ class Tombstones:
         readers = [reader for reader in self._tables.readers() if reader.has_base]
         for reader, account in self._tables.accounts(readers, last_purged(self._tables.properties())):
             base = beside(named(reader.relation), "base")
-            why = why_kept(reader, account)
-            why = why or self._why_kept(base)
+            why, said = why_kept(reader, account), {}
+            if why is None:
+                said = self._tables.said_of_base(base)
+                why = self._why_kept(base, said)
             if why or account is None:
                 result.kept[reader.relation] = why or "never run"
                 continue
-            said = self._tables.said_of_base(base)
             of = _Model(reader, account, base, horizons_table(named(reader.ledger)), said)
             known = self._known(of) if self._tables.has(of.table) else []
             self._delete(
@@ -152,11 +152,10 @@ class Tombstones:
             self._propose(of, max((row.sequence for row in known), default=""), result, dry_run)
         return result
 
-    def _why_kept(self, base: TableName) -> str | None:
+    def _why_kept(self, base: TableName, said: Mapping[str, str]) -> str | None:
         """Return why all tombstones of a base table stay, by the table itself; None if they may go."""
         if "cell_time" in self._spark.table(base.sql).columns:
             return "cells, of which deletes name ranges"
-        said = self._tables.said_of_base(base)
         if said.get("reconcile.snapshot_applied"):
             return "a snapshot beside the log gives records another place in the order"
         if not {"staging", "sources", "sequence"} <= _declaration(said).keys():
@@ -166,21 +165,20 @@ class Tombstones:
     # --- tombstones that go ---
 
     def _delete(self, of: _Model, taken: list[Horizon], result: TombstoneResult, dry_run: bool) -> None:
-        horizon = horizon_to_delete(taken, of.account.applied, self._tables.first_batch(of.reader.objects))
+        horizon = horizon_to_delete(taken, of.account.applied, self._tables.first_batch(of.reader))
         # A run that has taken a horizon, and was killed, has left views without it. A later one has made them anew.
         if horizon is None or not self._tables.has_later_range(of.reader, horizon.first_batch):
             return
-        upto = f"_change_sequence <= {literal(horizon.sequence)}"
+        is_tombstone, upto = self._is_tombstone(of.base), f"_change_sequence <= {literal(horizon.sequence)}"
         # The rows of the largest batch show what was applied: see `base_is_unchanged` in not_overtaken.sql.
         gone = (
-            f"{self._is_tombstone(of.base)} AND {upto} AND _change_batch < {horizon.first_batch} "
+            f"{is_tombstone} AND {upto} AND _change_batch < {horizon.first_batch} "
             f"AND _change_batch < {of.account.base_batch}"
         )
         number = self._count(of.base, gone)
         if not number:
             return
-        live = f"NOT ({self._is_tombstone(of.base)})"
-        late = self._count(of.base, f"{live} AND {upto} AND _change_batch >= {horizon.first_batch}")
+        late = self._count(of.base, f"NOT ({is_tombstone}) AND {upto} AND _change_batch >= {horizon.first_batch}")
         if late:
             self._say(
                 f"{of.base}: {counted(late, 'row')} of changes that came too late: a run wrote them that had begun "
@@ -191,9 +189,9 @@ class Tombstones:
             # moment may have counted them already, and writes one row or two.
             self._note(of, "deleted", horizon.sequence, horizon.first_batch, of.account.entry + 2)
             # The base table says it, too: see `horizon_of_base` in macros/materializations/take_horizon.sql.
-            of_base = property_pairs({HORIZON: f"{horizon.first_batch} {horizon.sequence}"})
-            if of.said.get(HORIZON) != f"{horizon.first_batch} {horizon.sequence}":
-                set_property = f"ALTER TABLE {of.base.sql} SET TBLPROPERTIES ({of_base})"
+            of_base = {HORIZON: f"{horizon.first_batch} {horizon.sequence}"}
+            if of.said.get(HORIZON) != of_base[HORIZON]:
+                set_property = f"ALTER TABLE {of.base.sql} SET TBLPROPERTIES ({property_pairs(of_base)})"
                 self._patiently(of.base, lambda: self._spark.sql(set_property))
             self._patiently(of.base, lambda: self._spark.sql(f"DELETE FROM {of.base.sql} WHERE {gone}"))
         result.deleted[str(of.base)] = number
