@@ -53,8 +53,10 @@ is one batch, and holds every commit of its time, across partitions and tables. 
 no batch. The job uses Google's application default credentials. If SPANNER_EMULATOR_HOST is set, it reads the emulator
 without credentials.
 
-Standard output is one line of JSON: windows, records, backfill_records, first_batch, last_batch, cut_time (every commit
-up to this time is in staging), seconds; with --expect also expectations, with --dbt also dbt.
+Standard output is one line of JSON: windows, records, backfill_records, erased_mods, first_batch, last_batch, cut_time
+(every commit up to this time is in staging), seconds; with --expect also expectations, with --dbt also dbt. erased_mods
+counts mods of keys that erase.py has erased; the job drops them, and staging holds a mark without values in the place
+of each.
 
 Exit codes: 0 done; 1 records are not as expected, or dbt failed; 2 the command or the configuration is wrong; 4 a
 fault that a retry may cure.
@@ -182,12 +184,7 @@ def arguments(
         "--skip-corrupt-files", action="store_true", help="record the name of a file that cannot be read, and continue"
     )
     _add_masks(files)
-    files.add_argument(
-        "--erasure-key-file",
-        metavar="FILE",
-        help="a file of mode 600 with the key of the register of erased keys, if erase.py has made one (default: the "
-        "variable RECONCILE_ERASURE_SECRET)",
-    )
+    _add_erasure_key(files)
     spanner = _source(sources, "spanner", "a Spanner change stream", "the records of a change stream", SPANNER_HELP)
     spanner.add_argument("--project", required=True, help="the Google Cloud project of the instance")
     spanner.add_argument("--instance", required=True, help="the Spanner instance")
@@ -230,6 +227,7 @@ def arguments(
         default="fail",
         help="what to do if the partitions that were read differ from those that Spanner lists (default: fail)",
     )
+    _add_erasure_key(spanner)
     streams = "a Bigtable table's change stream"
     bigtable = _source(sources, "bigtable", streams, "the data changes of a change stream", BIGTABLE_HELP)
     bigtable.add_argument("--project", required=True, help="the Google Cloud project of the instance")
@@ -316,6 +314,15 @@ def arguments(
 def _source(sources: Any, name: str, help: str, records: str, epilog: str) -> argparse.ArgumentParser:
     description = f"Append {records} to a staging table, each once."
     return sources.add_parser(name, help=help, description=description, epilog=epilog)  # type: ignore[no-any-return]
+
+
+def _add_erasure_key(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--erasure-key-file",
+        metavar="FILE",
+        help="a file of mode 600 with the key of the register of erased keys, if erase.py has made one (default: the "
+        "variable RECONCILE_ERASURE_SECRET)",
+    )
 
 
 def _add_masks(parser: argparse.ArgumentParser) -> None:

@@ -8,64 +8,24 @@ does nothing for it. Nothing here raises a value of a record, or writes one into
 from __future__ import annotations
 
 import hmac
-import itertools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reconcile_jobs.plain_forms import plain_number, plain_object, spellings
+from reconcile_jobs.keyed_records import DATASTREAM, NOTES, NOTES_SOURCE, Key, KeyColumn, KeyedRecords, Left
+from reconcile_jobs.plain_forms import plain_object
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.process.secret_files import read_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = [
-    "KEY_FILE",
-    "NOTES",
-    "NOTES_SOURCE",
-    "UNREADABLE",
-    "VARIABLE",
-    "ErasedKeys",
-    "Key",
-    "KeyColumn",
-    "KeyOf",
-    "Reading",
-    "Register",
-    "key_of_values",
-    "name_of",
-    "note",
-    "property_of",
-    "read_property",
-    "reading",
-]
+__all__ = ["KEY_FILE", "VARIABLE", "ErasedKeys", "KeyOf", "Register", "name_of", "property_of", "read_property"]
 
 # Spark hides a property, such as spark.yarn.appMasterEnv.<variable>, only if its name has such a word.
 VARIABLE, KEY_FILE = "RECONCILE_ERASURE_SECRET", "--erasure-key-file"
-
-# The object and the source of what stands in staging for an erased record. No model reads them.
-NOTES, NOTES_SOURCE = "#erased", "erasure"
-
-# The values of a key, as texts in one form: see `KeyColumn.text`.
-Key = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class KeyColumn:
-    """A column of a key: its name in the models, the field's names in records, and whether values are numbers."""
-
-    name: str
-    fields: tuple[str, ...]
-    is_number: bool
-
-    def text(self, value: Any) -> str | None:
-        """Return the one text of a value, as a record or a file of keys has it; None of what cannot be a key."""
-        if isinstance(value, bool):
-            return None if self.is_number else str(value).lower()
-        if not isinstance(value, str):
-            return None
-        return plain_number(value.strip()) if self.is_number else str(value)
 
 
 @dataclass(frozen=True)
@@ -85,87 +45,6 @@ class KeyOf:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What one record says: the keys that it has, none if they cannot be read, and the name of its table."""
-
-    keys: frozenset[Key] | None
-    table: str | None = None
-
-    @property
-    def is_of_no_row(self) -> bool:
-        """Whether the record can be read and has no values at all, as a delete by an address has none."""
-        return self.keys is not None and not self.keys
-
-
-class _Number(str):
-    """The text of a number, as a record has it."""
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> _Object:
-    return _Object(pairs)
-
-
-class _Object(list[tuple[str, Any]]):
-    """The members of an object. A name may stand there twice."""
-
-
-UNREADABLE = Reading(None)
-
-
-def reading(content: bytes, columns: Sequence[KeyColumn]) -> Reading:
-    """Return the keys in the payload of a record of Datastream, one for each value that a name has there."""
-    try:
-        record = json.loads(
-            content.decode(), parse_float=_Number, parse_int=_Number, parse_constant=_Number, object_pairs_hook=_pairs
-        )
-    except (ValueError, RecursionError):
-        return UNREADABLE
-    if not isinstance(record, _Object):
-        return UNREADABLE
-    table = next((_table(value) for name, value in record if name == "source_metadata"), None)
-    payloads = [value for name, value in record if name == "payload"]
-    if not payloads:
-        return Reading(None, table)
-    if all(payload is None for payload in payloads):
-        return Reading(frozenset(), table)
-    keys: set[Key] = set()
-    for payload in payloads:
-        found = key_of_values(payload, columns) if isinstance(payload, _Object) else None
-        if found is None:
-            return Reading(None, table)
-        keys |= found
-    return Reading(frozenset(keys), table)
-
-
-def key_of_values(members: Iterable[tuple[str, Any]], columns: Sequence[KeyColumn]) -> set[Key] | None:
-    """Return the keys that these names and values hold; None where a column of the key has no value."""
-    of_column: list[list[str]] = [[] for _ in columns]
-    for name, value in members:
-        for place, column in enumerate(columns):
-            if any(spelling in column.fields for spelling in spellings(name)):
-                text = column.text(value)
-                if text is not None:
-                    of_column[place].append(text)
-    return set(itertools.product(*of_column)) if all(of_column) else None
-
-
-def _table(metadata: Any) -> str | None:
-    """Return the table that a record names, "" if it names none; None of what are no metadata."""
-    if not isinstance(metadata, _Object):
-        return None
-    said = dict(metadata)
-    return ".".join(json.dumps(said[name]) for name in ("database", "schema", "table") if said.get(name) is not None)
-
-
-def note(object_: str, erasure: str) -> str:
-    """Return SQL for what stands in staging for an erased record. `object_`, `erasure`: SQL."""
-    return (
-        f"to_json(named_struct('erased_record', named_struct('object', {object_}, 'erasure', {erasure})), "
-        "map('ignoreNullFields', 'true'))"
-    )
-
-
-@dataclass(frozen=True)
 class ErasedKeys:
     """The erased keys of a staging table, as digests, and the secret; it does not show the secret where it is printed.
 
@@ -175,6 +54,7 @@ class ErasedKeys:
     secret: bytes = field(repr=False)
     of: tuple[KeyOf, ...] = ()
     digests: frozenset[str] = frozenset()
+    records: KeyedRecords = DATASTREAM
     # By object, what may have its keys: a later erasure may know the table by more names.
     _known: dict[str, list[KeyOf]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -190,13 +70,18 @@ class ErasedKeys:
         """Return what the register has of a key: 64 hex digits."""
         return _digest(self.secret, json.dumps([of.name, *key], ensure_ascii=True))
 
-    def has(self, object_: str, content: bytes) -> bool:
-        """Return whether a record of Datastream has an erased key. One that cannot be read has none."""
+    def without(self, object_: str, content: bytes) -> Left | None:
+        """Return what is left of a record without erased keys; None if it has none. One that cannot be read has none.
+
+        A later erasure may know the table by other columns, so each is asked.
+        """
+        places: set[int] = set()
         for of in self._known.get(object_, []):
-            keys = reading(content, of.columns).keys or ()
-            if any(self.digest(of, key) in self.digests for key in keys):
-                return True
-        return False
+            places.update(self.records.reading(content, of.columns).places(partial(self._has, of)))
+        return self.records.without(content, places, object_, None) if places else None
+
+    def _has(self, of: KeyOf, key: Key) -> bool:
+        return self.digest(of, key) in self.digests
 
 
 def _digest(secret: bytes, text: str) -> str:
@@ -250,15 +135,16 @@ def read_property(staging: str, text: str) -> tuple[str, tuple[KeyOf, ...]]:
 class Register:
     """The register as an append job has it: read when the job begins, and again whenever the property has changed."""
 
-    def __init__(self, key_file: str | None = None) -> None:
-        """Take where the secret is. It is read only if there is a register."""
+    def __init__(self, key_file: str | None = None, records: KeyedRecords = DATASTREAM) -> None:
+        """Take where the secret is, which is read only if there is a register, and what the job appends."""
+        self.records = records
         self._key_file, self._known, self._keys = key_file, "", ErasedKeys(b"")
 
     def keys(self, staging: str, text: str, digests: Callable[[], Iterable[str]]) -> ErasedKeys:
         """Return the erased keys. `text`: the property; `digests`: reads the register. Raises UsageError."""
         if text != self._known:
             of, secret = self.refuse_other_secret(staging, text)
-            self._keys = ErasedKeys(secret, of, frozenset(digests()))
+            self._keys = ErasedKeys(secret, of, frozenset(digests()), self.records)
             self._known = text
         return self._keys
 
@@ -274,7 +160,7 @@ class Register:
         return of, secret
 
     def marked(self, spark: SparkSession, staging: str, register: str, text: str, rows: DataFrame) -> DataFrame:
-        """Return the rows of an append with a note in place of each record of an erased key.
+        """Return the rows of an append without what has erased keys.
 
         `register`: the register's name as SQL.
         """
@@ -283,17 +169,17 @@ class Register:
         keys = self.keys(staging, text, lambda: (row.digest for row in spark.table(register).collect()))
         names = sorted({name for one in keys.of for name in one.objects})
 
-        def has(object_: str | None, record: Any) -> bool:
-            return object_ is not None and record is not None and keys.has(object_, bytes(record))
+        def left(object_: str | None, record: Any) -> tuple[str, bool] | None:
+            found = keys.without(object_, bytes(record)) if object_ is not None and record is not None else None
+            return (found.record, found.is_note) if found else None
 
         # Not through Arrow, which hands over one row at a time in a job: see the settings of Datastream's. As bytes,
         # since a record may be no UTF-8.
-        is_erased = f.udf(has, "boolean", useArrow=False)
+        without = f.udf(left, "record string, is_note boolean", useArrow=False)
         content = f.when(f.col("object").isin(names), f.expr("cast(record as binary)"))
-        marked = rows.withColumn("is_erased", is_erased("object", content))
-        return marked.selectExpr(
-            f"if(is_erased, {note('object', 'cast(null as string)')}, record) as record",
-            f"if(is_erased, '{NOTES_SOURCE}', source) as source",
-            f"if(is_erased, '{NOTES}', object) as object",
+        return rows.withColumn("rest", without("object", content)).selectExpr(
+            "coalesce(rest.record, record) as record",
+            f"if(rest.is_note, '{NOTES_SOURCE}', source) as source",
+            f"if(rest.is_note, '{NOTES}', object) as object",
             *(name for name in rows.columns if name not in ("record", "source", "object")),
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from reconcile_jobs.checkpoints import checkpoint_damage, checkpoint_id, last_commit
-from reconcile_jobs.erased_keys import NOTES, NOTES_SOURCE, Register
+from reconcile_jobs.erased_keys import Register
 from reconcile_jobs.hadoop_files import hadoop_path
 from reconcile_jobs.long_records import if_long
 from reconcile_jobs.process import failpoints
@@ -194,7 +194,7 @@ class TableName:
 class Appended:
     """What one append left in staging: its number (None: no rows), its rows, and how many of these have no object.
 
-    `erased`: how many of the rows are notes in place of records of erased keys.
+    `erased`: how many change records of erased keys were dropped.
     """
 
     batch: int | None
@@ -390,8 +390,8 @@ class Staging:
         self._end_turn()
         failpoints.reach("after_data_commit")
         # Counted in the table, since rows of a micro-batch that the table already has are dropped by the append.
-        of_notes = [f"count_if(object = '{NOTES}' and source = '{NOTES_SOURCE}')"] if self.kept("erased") else []
-        counts = ["count(*)", "count_if(object is null)", *of_notes]
+        of_erased = [self._register.records.erased_in_batch] if self._register and self.kept("erased") else []
+        counts = ["count(*)", "count_if(object is null)", *of_erased]
         rows, without_object, *erased = (
             self._spark.table(self.name.sql).where(f"batch = {batch}").selectExpr(*counts).collect()[0]
         )
@@ -405,7 +405,7 @@ class Staging:
         return Appended(batch if rows else None, rows, without_object, *erased)
 
     def _without_erased(self, rows: DataFrame) -> DataFrame:
-        """Return the rows of an append with a note in place of each record of an erased key."""
+        """Return the rows of an append without what has erased keys."""
         text = self._properties.get(_ERASED)
         if not text or self._register is None:
             return rows
@@ -418,9 +418,9 @@ class Staging:
             return
         if self._register is None:
             raise UsageError(
-                f"The staging table {self.name} has erased keys, and only `append.py datastream` drops later records "
-                "of them so far, so nothing was appended: leave the rows out at the source, and name another table "
-                "with --staging."
+                f"The staging table {self.name} has erased keys, and only `append.py datastream` and `append.py "
+                "spanner` drop later records of them so far, so nothing was appended: leave the rows out at the "
+                "source, and name another table with --staging."
             )
         self._register.refuse_other_secret(str(self.name), text)
 

@@ -6,6 +6,9 @@
     backfill row is the row as of its read timestamp: it comes after every change committed by then, and before all
     others.
 
+    A mod whose key was erased is a mark, `{"erased": ...}`, and no change record: see
+    docs/decisions/0070-erasure.md.
+
     An insert sets the whole row. An update sets the columns that it carries; if these are all that are declared, it
     sets the whole row. The SELECT has no window function, no join and no aggregate, and has generators as barriers, as
     for Datastream's events (see `datastream_change_records`). -#}
@@ -52,6 +55,7 @@ select
 from (
 {{ mods }}
 ) as mods
+where not coalesce(map_contains_key(mod, 'erased'), false)
 {%- endset -%}
 {%- set placed -%}
 select

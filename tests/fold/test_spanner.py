@@ -180,6 +180,11 @@ ROWS: list[tuple[str, list[list[str]], Any]] = [
                                   [change("%s", "UPDATE", {"C": "4"}, 4)]], ("2", "3", "4")),
     ("the last mod of a record", [[data_change_record(
         [mod({"Id": "%s"}, {"A": "1"}), mod({"Id": "another"}), mod({"Id": "%s"}, {"A": "2"})])]], ("2", None, None)),
+    ("an erased mod says nothing, and the others keep their places", [[data_change_record(
+        [{"erased": "e1"}, mod({"Id": "%s"}, {"A": "1"}), {"erased": ""}, mod({"Id": "%s"}, {"A": "2"})])]],
+     ("2", None, None)),
+    ("a record of erased mods alone", [[change("%s", "INSERT", {"A": "1"}, 1)],
+                                       [data_change_record([{"erased": "e1"}, {"erased": "e1"}])]], ("1", None, None)),
     ("record_sequence", [[change("%s", "UPDATE", {"A": "2"}, 1, record_sequence="0000000A"),
                           change("%s", "INSERT", {"A": "1", "B": "1"}, 1, record_sequence="00000009")]],
      ("2", "1", None)),
@@ -325,10 +330,16 @@ def test_of_a_table_of_keys_alone_every_row_is_whole(outcome: Outcome) -> None:
 def test_the_ledger_counts_mods_and_balances(outcome: Outcome) -> None:
     lines = [line for line in outcome.ledger if line.relation == "spanner.letters"]
     mods = [
-        sum(len(json.loads(r)["mods"]) for _, batches, _ in ROWS for records in batches[n : n + 1] for r in records)
+        [
+            mod
+            for _, batches, _ in ROWS
+            for records in batches[n : n + 1]
+            for r in records
+            for mod in json.loads(r)["mods"]
+        ]
         for n in range(4)
     ]
-    assert [line.delivered for line in lines] == mods
+    assert [line.delivered for line in lines] == [sum("erased" not in mod for mod in of_batch) for of_batch in mods]
     assert [line.pending for line in lines] == PENDING
     assert outcome.failing["ledger_balances letters"] == 0
     assert outcome.failing["ledger_balances things"] == 0

@@ -5,13 +5,17 @@ No dbt: models are run by tests/plain_dbt.py. The landing area is not touched, s
 
 from __future__ import annotations
 
+import itertools
+import operator
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import erase
+import pyarrow as pa
 import pytest
 from canaries import files_with, files_with_numbers
 from datastream import Staged, event
@@ -21,13 +25,15 @@ from process.landings import Landing
 from process.spark_warehouse import SparkWarehouse
 from projects import Project
 from pyspark.sql import SparkSession
-from reconcile_jobs.erased_keys import VARIABLE
+from reconcile_jobs.erased_keys import VARIABLE, Register
 from reconcile_jobs.erasure.erasure import Erasure, Result
 from reconcile_jobs.erasure.keys_file import read_keys_file
 from reconcile_jobs.erasure.tables import ErasureTables
+from reconcile_jobs.keyed_records import SPANNER
 from reconcile_jobs.retention.purge import Purge
 from reconcile_jobs.retention.tables import Tables
-from reconcile_jobs.staging import TableName
+from reconcile_jobs.staging import Staging, TableName
+from spanner import data_change_record, mod
 
 CALL = "reconcile.datastream_postgresql(source('lake', 'changes'), object='shop.people')"
 FIELDS = ["name", "email", "phone", "street", "city", "note"]
@@ -52,6 +58,8 @@ class Later:
 class Estate:
     """A landing area, a staging table, and projects that read it."""
 
+    call = CALL
+
     def __init__(self, spark: SparkSession, root: Path, name: str, projects: str = "a") -> None:
         self.spark, self.root, self.place, self.files, self.said = spark, root, 0, 0, list[str]()
         self.staging = TableName((f"{name}_lake", "changes"))
@@ -70,26 +78,28 @@ class Estate:
         self.models = [("a", "past"), *((part, "people") for part in projects)]
         self.schemas = [self.staging.schema, *(project.schema for project in self.projects.values())]
 
-    @staticmethod
-    def _model(project: PlainProject, name: str, materialized: str) -> None:
+    def _model(self, project: PlainProject, name: str, materialized: str) -> None:
         config = f"{{{{ config(materialized='{materialized}', unique_key='id') }}}}"
-        project.model(name, f"{config}\n{{{{ {CALL} }}}}", COLUMNS)
+        project.model(name, f"{config}\n{{{{ {self.call} }}}}", COLUMNS)
 
     @property
     def directories(self) -> list[Path]:
         warehouse = Path(self.spark.conf.get("spark.sql.warehouse.dir").removeprefix("file:"))
         return [warehouse / f"{schema}.db" for schema in self.schemas]
 
-    def record(self, id_: int, change: str = "UPDATE", **values: Any) -> str:
-        """Return a record; of the person its texts are canaries, which no other record has."""
+    def payload(self, id_: int, **values: Any) -> dict[str, Any]:
+        """Return the values of a row; of the person its texts are canaries, which no other record has."""
         self.place += 1
         texts = {name: self.left.pop() if id_ == PERSON and self.left else f"{name} of {id_}" for name in FIELDS}
-        payload = {"id": id_, "age": 40, **texts, **values}
+        return {"id": id_, "age": 40, **texts, **values}
+
+    def record(self, id_: int, change: str = "UPDATE", **values: Any) -> Any:
+        payload = self.payload(id_, **values)
         return event(
             "postgresql", payload, change, metadata={"lsn": f"0/{self.place:X}"}, object="shop.people",
         )  # fmt: skip
 
-    def deliver(self, *records: str) -> Any:
+    def deliver(self, *records: Any) -> Any:
         self.files += 1
         self.landing.put(f"shop_people/file{self.files}.jsonl", "\n".join(records))
         return self.landing.append()
@@ -170,12 +180,40 @@ class Estate:
             )
 
 
+class EstateOfSpanner(Estate):
+    """The same with the records of a change stream, of which each has the mods of several people."""
+
+    call = "reconcile.spanner_change_stream(source('lake', 'changes'), object='people')"
+
+    def record(self, id_: int, change: str = "UPDATE", **values: Any) -> Any:
+        payload = self.payload(id_, **values)
+        return change, mod({"id": str(payload.pop("id"))}, {**payload, "age": str(payload["age"])})
+
+    def deliver(self, *records: Any) -> Any:
+        """Append a batch as the job does, with one record for each run of mods of one type."""
+        self.files += 1
+        rows = []
+        for number, (change, mods) in enumerate(itertools.groupby(records, key=operator.itemgetter(0))):
+            at = f"2026-05-01T09:{self.files:02}:{number:02}Z"
+            record = data_change_record(
+                [of for _, of in mods], change, commit_timestamp=at, server_transaction_id=f"t{self.files}"
+            )
+            rows.append({"record": record, "object": "people", "origin": "stream/token"})
+        staging = Staging(self.spark, self.staging, "spanner database/stream", register=Register(None, SPANNER))
+        frame = self.spark.createDataFrame(pa.Table.from_pylist(rows))
+        appended = staging.append(frame, "spanner", "a query", "file:/here", self.files, [str(self.files)])
+        return SimpleNamespace(
+            records=len(records) - appended.erased, erased_records=appended.erased, unreadable=appended.without_object
+        )
+
+
 @pytest.fixture
 def estate(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Estate]:
     monkeypatch.setenv(VARIABLE, SECRET)
-    yield Estate(spark, tmp_path, f"erased{abs(hash(request.node.name)) % 10**8}")
+    of = getattr(request, "param", Estate)
+    yield of(spark, tmp_path, f"erased{abs(hash(request.node.name)) % 10**8}")
 
 
 def of_others(rows: dict[tuple[str, str], list[tuple[Any, ...]]]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
@@ -183,6 +221,7 @@ def of_others(rows: dict[tuple[str, str], list[tuple[Any, ...]]]) -> dict[tuple[
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("estate", [Estate, EstateOfSpanner], indirect=True, ids=["datastream", "spanner"])
 def test_forty_values_of_a_person_are_in_no_file_and_do_not_come_back(estate: Estate) -> None:
     estate.fill()
     assert estate.unbalanced() == []
@@ -195,7 +234,7 @@ def test_forty_values_of_a_person_are_in_no_file_and_do_not_come_back(estate: Es
     result = estate.erase(now=True)
     assert estate.leaks() == {}
     assert (result.records, result.keys, result.not_reached) == (3, 1, [])
-    assert len(result.landing_files) == 2
+    assert len(result.landing_files) == (0 if isinstance(estate, EstateOfSpanner) else 2)
     assert set(result.versions_deleted) == set(result.tables)
     assert estate.all_rows() == of_others(before)
     assert estate.live() == [3, OTHER]

@@ -10,17 +10,18 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from reconcile_jobs.erased_keys import VARIABLE, ErasedKeys, KeyColumn, name_of, read_property, reading
+from reconcile_jobs.erased_keys import VARIABLE, ErasedKeys, name_of, read_property
 from reconcile_jobs.erasure import erasure as module
 from reconcile_jobs.erasure.erasure import Erasure, Result
 from reconcile_jobs.erasure.keys_file import KeysFile
 from reconcile_jobs.erasure.models import Base, digest_of_key
 from reconcile_jobs.erasure.tables import Account, Found, Staged
+from reconcile_jobs.keyed_records import RECORDS, KeyColumn, KeyedRecords, Left
 from reconcile_jobs.process.errors import Fault, UsageError
 from reconcile_jobs.retention.plan import Reader
 from reconcile_jobs.staging import TableName
@@ -38,20 +39,33 @@ class Killed(BaseException):
 
 @dataclass
 class Record:
-    """A row of staging, or of a quarantine."""
+    """A row of staging, or of a quarantine. `place`: the part of the record that a quarantined row is of."""
 
     text: bytes
     object: str
     batch: int
     is_bad: bool = False
+    place: int = 0
 
     @property
-    def id(self) -> str:
-        return str(json.loads(self.text)["payload"]["id"])
+    def ids(self) -> dict[int, str]:
+        """The keys of its parts, by their places."""
+        said = json.loads(self.text)
+        parts = said.get("mods") or [{"keys": said["payload"]}]
+        return {place: str(part["keys"]["id"]) for place, part in enumerate(parts) if "keys" in part}
 
 
-def record(id_: str, batch: int, is_bad: bool = False) -> Record:
-    return Record(json.dumps({"payload": {"id": id_}, "n": random.random()}).encode(), OBJECT, batch, is_bad)
+# In a record of Spanner another row stands beside each.
+BESIDE = {PERSON: "20", "8": "21"}
+
+
+def record(source: str, id_: str, batch: int, is_bad: bool = False) -> Record:
+    said: dict[str, Any] = {"n": random.random()}
+    if source == "spanner":
+        said["mods"] = [{"keys": {"id": one}} for one in (id_, BESIDE.get(id_, "22"))]
+    else:
+        said["payload"] = {"id": id_}
+    return Record(json.dumps(said).encode(), OBJECT, batch, is_bad)
 
 
 @dataclass
@@ -85,7 +99,8 @@ class Model:
 class World:
     """Staging, models, and the job that erases."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: str) -> None:
+        self.source, self.records = source, RECORDS[source]
         self.staging: list[Record] = []
         self.properties: dict[str, str] = {}
         self.register: dict[str, str] = {}
@@ -107,12 +122,11 @@ class World:
         if text:
             by, of = read_property("lake.changes", text)
             assert by == name_of(SECRET.encode())
-            erased = ErasedKeys(SECRET.encode(), of, frozenset(self.register))
+            erased = ErasedKeys(SECRET.encode(), of, frozenset(self.register), self.records)
         for id_, is_bad in records:
-            new = record(id_, self.batch, is_bad)
-            if text and erased.has(OBJECT, new.text):
-                new = Record(b"note", "#erased", self.batch)
-            self.staging.append(new)
+            new = record(self.source, id_, self.batch, is_bad)
+            left = erased.without(OBJECT, new.text) if text else None
+            self.staging.append(with_left(new, left) if left else new)
 
     def run(self, name: str, rebuild: bool = False) -> None:
         model = self.models[name]
@@ -123,21 +137,23 @@ class World:
             return
         taken = [row for row in self.staging if row.object == OBJECT and row.batch >= first]
         model.quarantine = [row for row in model.quarantine if row.batch < first]
-        model.quarantine += [row for row in taken if row.is_bad]
+        model.quarantine += [replace(row, place=place) for row in taken if row.is_bad for place in row.ids]
         for one in taken:
             if not one.is_bad:
-                model.base[one.id] = one.batch
-        row = {"kind": "rebuild" if rebuild else "apply", "first": first, "last": self.batch, "delivered": len(taken)}
-        row |= {"quarantined": sum(one.is_bad for one in taken), "entry": model.entry + 1, "at": next(self.times)}
+                model.base.update(dict.fromkeys(one.ids.values(), one.batch))
+        delivered = sum(len(row.ids) for row in taken)
+        row = {"kind": "rebuild" if rebuild else "apply", "first": first, "last": self.batch, "delivered": delivered}
+        quarantined = sum(len(row.ids) for row in taken if row.is_bad)
+        row |= {"quarantined": quarantined, "entry": model.entry + 1, "at": next(self.times)}
         model.ledger.append(row | {"base_batch": max(model.base.values(), default=0)})
 
     # --- what is asked of the world ---
 
     def has_person(self) -> list[str]:
-        found = ["staging" for row in self.staging if row.object == OBJECT and row.id == PERSON]
+        found = ["staging" for row in self.staging if row.object == OBJECT and PERSON in row.ids.values()]
         for name, model in self.models.items():
             found += [f"{name} {part}" for part in ("base", "copy") if PERSON in getattr(model, part)]
-            found += [f"{name} quarantine" for row in model.quarantine if row.id == PERSON]
+            found += [f"{name} quarantine" for row in model.quarantine if PERSON in row.ids.values()]
         return found + sorted(self.differences & {PERSON})
 
     def unbalanced(self) -> list[str]:
@@ -152,7 +168,7 @@ class World:
                     and (one["entry"], one["at"]) > (row["entry"], row["at"])
                 ]  # fmt: skip
                 within = range(row["first"], row["last"] + 1)
-                staged = sum(one.object == OBJECT and one.batch in within for one in self.staging)
+                staged = sum(len(one.ids) for one in self.staging if one.object == OBJECT and one.batch in within)
                 kept = sum(one.batch in within for one in model.quarantine)
                 if row["delivered"] != staged + sum(one["delivered"] for one in erased):
                     found.append(f"{name}: staging, {row}")
@@ -211,7 +227,10 @@ class Tables:
         return Base({"id": "bigint"}, json.dumps({"unique_key": digest_of_key(["id"])})) if self.has(table) else None
 
     def sources(self, objects: Sequence[str]) -> set[str]:
-        return {"datastream"}
+        return {self.world.source}
+
+    def take_records_of(self, records: KeyedRecords) -> None:
+        assert records is self.world.records
 
     def accounts(self, readers: Sequence[Reader]) -> list[Account]:
         models = [model for model in self.world.models.values() if model.reader in readers and model.ledger]
@@ -232,25 +251,27 @@ class Tables:
     def unread_objects(self) -> int:
         return 0
 
-    @staticmethod
-    def _found(rows: Sequence[Record], columns: Any, keys: Any) -> Staged:
-        found = [
-            Found(row.object, row.batch, row.text.hex(), "f", "bad") for row in rows
-            if (reading(row.text, columns).keys or frozenset()) & set(keys)
-        ]  # fmt: skip
+    def _found(self, rows: Sequence[Record], columns: Any, keys: Any, erasure: str = "") -> Staged:
+        found, records = [], self.world.records
+        for row in rows:
+            read = records.reading(row.text, columns)
+            if places := read.places(set(keys).__contains__):
+                left = records.without(row.text, places, OBJECT, erasure)
+                own = records.own_place(str(row.place), read, columns)
+                one = Found(row.object, row.batch, row.text.hex(), "f", "bad", str(row.place), left, own in places)
+                found.append(one)
         return Staged(found, 0, len(rows), [])
 
-    def staged(self, objects: Any, columns: Any, keys: Any, with_unreadable: bool) -> Staged:
-        return self._found([row for row in self.world.staging if row.object in objects], columns, keys)
+    def staged(self, objects: Any, columns: Any, keys: Any, with_unreadable: bool, erasure: str = "") -> Staged:
+        return self._found([row for row in self.world.staging if row.object in objects], columns, keys, erasure)
 
     def quarantined(self, table: TableName, columns: Any, keys: Any, with_unreadable: bool) -> Staged:
         return self._found(self.model(table)[0].quarantine, columns, keys)
 
     def notes(self, objects: Any, erasures: Sequence[str]) -> list[Any]:
         number = Counter(
-            (row.batch, row.text.decode()) for row in self.world.staging
-            if row.object == "#erased" and row.text.decode() in erasures
-        )  # fmt: skip
+            (row.batch, erasure) for row in self.world.staging for erasure in erased_in(row) if erasure in erasures
+        )
         return [
             SimpleNamespace(erasure=of, object=OBJECT, batch=batch, origin=f"file {batch}", records=n, micros=batch)
             for (batch, of), n in sorted(number.items())
@@ -282,13 +303,14 @@ class Tables:
     def add_to_register(self, digests: Sequence[str], erasure: str, reason: str) -> None:
         self.writes("register", lambda: self.world.register.update(dict.fromkeys(digests, erasure)))
 
-    def erase_staged(self, found: Sequence[Found], erasure: str) -> None:
-        texts = {one.digest for one in found}
+    def erase_staged(self, found: Sequence[Found]) -> None:
+        left = {one.digest: one.left for one in found if one.left}
 
         def act() -> None:
-            for place, row in enumerate(self.world.staging):
-                if row.object == OBJECT and row.text.hex() in texts:
-                    self.world.staging[place] = Record(erasure.encode(), "#erased", row.batch)
+            self.world.staging = [
+                with_left(row, left[row.text.hex()]) if row.object == OBJECT and row.text.hex() in left else row
+                for row in self.world.staging
+            ]
 
         self.writes("staging", act)
 
@@ -300,10 +322,13 @@ class Tables:
             self.writes("expected", lambda: setattr(model, "expected", min(model.expected, left)))
 
     def erase_quarantined(self, table: TableName, found: Sequence[Found]) -> None:
-        model, texts = self.model(table)[0], {one.digest for one in found}
+        model, of = self.model(table)[0], {(one.digest, one.change_id): one for one in found}
 
         def act() -> None:
-            model.quarantine = [row for row in model.quarantine if row.text.hex() not in texts]
+            rows = [(row, of.get((row.text.hex(), str(row.place)))) for row in model.quarantine]
+            model.quarantine = [
+                with_left(row, one.left) if one and one.left else row for row, one in rows if not (one and one.is_own)
+            ]
 
         self.writes("quarantine", act)
 
@@ -333,10 +358,22 @@ class Tables:
         return 0
 
 
-def filled(seed: int = 0) -> World:
+def with_left(row: Record, left: Left) -> Record:
+    return replace(row, text=left.record.encode(), object="#erased" if left.is_note else row.object)
+
+
+def erased_in(row: Record) -> list[str | None]:
+    """Return the erasures of what is no longer in a row of staging."""
+    said = json.loads(row.text)
+    if row.object == "#erased":
+        return [said["erased_record"].get("erasure")]
+    return [mod["erased"] for mod in said.get("mods", []) if "erased" in mod]
+
+
+def filled(seed: int = 0, source: str = "datastream") -> World:
     """Return a world in which the person and others have come in several batches; the last is not applied by all."""
     random.seed(seed)
-    world = World()
+    world = World(source)
     for number in range(5):
         world.append((PERSON, False), (str(number), False), (PERSON, number % 2 == 1), ("8", number % 2 == 0))
         for name in world.models:
@@ -358,7 +395,8 @@ def finish(world: World) -> None:
     for name in world.models:
         world.run(name)
     assert (world.has_person(), world.unbalanced()) == ([], [])
-    others = {row.id for row in world.staging if row.object == OBJECT and not row.is_bad}
+    good = [row for row in world.staging if row.object == OBJECT and not row.is_bad]
+    others = {id_ for row in good for id_ in row.ids.values()}
     for name, model in world.models.items():
         assert {*model.base} == others
         world.run(name, rebuild=True)
@@ -366,11 +404,12 @@ def finish(world: World) -> None:
     assert (world.has_person(), world.unbalanced()) == ([], [])
 
 
-def test_an_erasure_leaves_nothing_and_the_ledger_balances():
-    world = filled()
+@pytest.mark.parametrize("source", RECORDS)
+def test_an_erasure_leaves_nothing_and_the_ledger_balances(source: str):
+    world = filled(source=source)
     result = world.erase()
     assert (result.records, result.keys) == (10, 1)
-    assert result.landing_files == [f"file {batch}" for batch in range(1, 6)]
+    assert result.landing_files == ([] if source == "spanner" else [f"file {batch}" for batch in range(1, 6)])
     before = json.dumps([model.ledger for model in world.models.values()])
     again = world.erase()
     assert (again.records, again.rows, again.landing_files) == (0, {}, result.landing_files)
@@ -387,11 +426,12 @@ def what_happens_in_between(world: World, number: int) -> None:
             world.run(name, rebuild=number % 4 == 3)
 
 
-def test_killed_before_and_after_each_write_the_same_command_ends_it():
+@pytest.mark.parametrize("source", RECORDS)
+def test_killed_before_and_after_each_write_the_same_command_ends_it(source: str):
     killed = 0
     for number in range(4):
         for place in (half / 2 for half in range(2, 80)):
-            world = filled(number)
+            world = filled(number, source)
             try:
                 world.erase(place)
                 break
@@ -455,10 +495,22 @@ def test_an_append_between_the_first_look_and_the_register_is_seen():
 
 
 @pytest.mark.parametrize(
-    "bug", ["no register", "no marks", "marks behind later runs", "batches not applied", "a key in the history"]
+    ("source", "bug"),
+    [
+        *itertools.product(
+            RECORDS,
+            ["no register", "no marks", "marks behind later runs", "batches not applied", "a key in the history"],
+        ),
+        ("spanner", "the whole record"),
+        ("spanner", "rows of others with it"),
+    ],
 )
-def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch, bug: str):
-    if bug == "no register":
+def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch, source: str, bug: str):
+    if bug == "the whole record":
+        monkeypatch.setattr(type(RECORDS[source]), "without", type(RECORDS["datastream"]).without)
+    elif bug == "rows of others with it":
+        monkeypatch.setattr(type(RECORDS[source]), "own_place", type(RECORDS["datastream"]).own_place)
+    elif bug == "no register":
         monkeypatch.setattr(Erasure, "_register", lambda self, *given: None)
     elif bug == "no marks":
         monkeypatch.setattr(Erasure, "_mark", lambda self, *given: None)
@@ -476,8 +528,8 @@ def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch, bug: str):
         accounts = Tables.accounts
         monkeypatch.setattr(Tables, "accounts", lambda self, of: [moved(one, 0, 9) for one in accounts(self, of)])
     with pytest.raises((AssertionError, KeyError, Fault)):
-        test_an_erasure_leaves_nothing_and_the_ledger_balances()
-        test_killed_before_and_after_each_write_the_same_command_ends_it()
+        test_an_erasure_leaves_nothing_and_the_ledger_balances(source)
+        test_killed_before_and_after_each_write_the_same_command_ends_it(source)
 
 
 def moved(account: Account, entries: int, batches: int = 0) -> Account:

@@ -19,11 +19,8 @@ from reconcile_jobs.erased_keys import (
     KEY_FILE,
     VARIABLE,
     ErasedKeys,
-    Key,
-    KeyColumn,
     KeyOf,
     Register,
-    key_of_values,
     name_of,
     property_of,
     read_property,
@@ -32,6 +29,7 @@ from reconcile_jobs.erasure.keys_file import KeysFile, keys_of_file
 from reconcile_jobs.erasure.models import Base, NotReached, has_key, key_columns, models_of
 from reconcile_jobs.erasure.tables import Account, ErasureTables, Staged, refuse_several_tables
 from reconcile_jobs.erasure.versions import delete_versions
+from reconcile_jobs.keyed_records import RECORDS, SPANNER, Key, KeyColumn, KeyedRecords, key_of_values
 from reconcile_jobs.process.errors import Fault, UsageError, explained
 from reconcile_jobs.process.secret_files import read_key
 from reconcile_jobs.retention.files import TableFiles
@@ -52,8 +50,9 @@ _BEGUN, _ERASED = "erasure", "erased"
 class Result:
     """What an erasure came to.
 
-    `records`: of staging, erased by this command or by the one that it ends. `rows`: of each other table. `ledgers`: of
-    how many rows of each the examples were erased. `unreadable`: records that stay, since nobody can read their keys.
+    `source`: that of the records. `records`: change records of staging, erased by this command or by the one that it
+    ends. `rows`: of each other table. `ledgers`: of how many rows of each the examples were erased. `unreadable`:
+    records that stay, since nobody can read their keys.
     """
 
     keys: int
@@ -67,6 +66,7 @@ class Result:
     tables: list[TableName] = field(default_factory=list)
     versions_deleted: list[TableName] = field(default_factory=list)
     ledgers: dict[str, int] = field(default_factory=dict)
+    source: str = "datastream"
 
 
 @dataclass(frozen=True)
@@ -131,19 +131,20 @@ class Erasure:
         models, columns = self._models(readers, not_reached)
         keys = keys_of_file(self._file, columns)
         of = self._as_known(KeyOf(tuple(sorted(self._chosen.objects)), columns))
-        self._refuse_sources(of)
+        records = self._records_of(of)
+        self._tables.take_records_of(records)
         self._refuse_other_fields(of)
         erased = ErasedKeys(self._secret(), (of,))
         digests = [erased.digest(of, key) for key in keys]
-        staged, last = self._staged(of, keys), self._tables.last_batch()
-        refuse_several_tables(staged.tables)
         begun = self._begun(erased, digests)
-        result = Result(len(keys), of.objects, not_reached=not_reached)
         id_ = begun.id if begun else str(uuid.uuid4())
+        staged, last = self._staged(of, keys, id_), self._tables.last_batch()
+        refuse_several_tables(staged.tables)
+        result = Result(len(keys), of.objects, source=records.source, not_reached=not_reached)
         self._register(of, erased, digests, id_)
         # What is appended from now on has been compared with the register.
         if self._tables.last_batch() != last:
-            staged = self._staged(of, keys)
+            staged = self._staged(of, keys, id_)
         result.unreadable, result.without_object = staged.unreadable, self._tables.unread_objects()
         is_new = begun is None and (staged.found or self._has_rows(models, columns, keys))
         # As long as staging has all records, runs in between have counted them.
@@ -156,7 +157,7 @@ class Erasure:
         result.records = sum(int(row.records) for row in self._tables.notes(of.objects, [id_]))
         ids = {id_, *(erasure for digest, erasure in self._tables.registered().items() if digest in set(digests))}
         origins = {row.origin for row in self._tables.notes(of.objects, sorted(ids)) if row.origin}
-        result.landing_files = sorted(origins)
+        result.landing_files = [] if records is SPANNER else sorted(origins)
         result.tables = self._all_tables(models)
         if now:
             self._delete_versions(result)
@@ -173,8 +174,8 @@ class Erasure:
         same = (one for one in known if (one.objects, one.columns) == (of.objects, of.columns))
         return next((one for one in same if one.name not in others), of)
 
-    def _staged(self, of: KeyOf, keys: Sequence[Key]) -> Staged:
-        return self._tables.staged(of.objects, of.columns, keys, self._with_unreadable)
+    def _staged(self, of: KeyOf, keys: Sequence[Key], id_: str) -> Staged:
+        return self._tables.staged(of.objects, of.columns, keys, self._with_unreadable, id_)
 
     # --- the plan ---
 
@@ -238,12 +239,19 @@ class Erasure:
     def _is_run(self, reader: Reader) -> bool:
         return bool(self._tables.accounts([reader]))
 
-    def _refuse_sources(self, of: KeyOf) -> None:
-        if others := self._tables.sources(of.objects) - {"datastream"}:
+    def _records_of(self, of: KeyOf) -> KeyedRecords:
+        """Return of which source the records are. Raises UsageError for one whose records cannot be erased."""
+        # Where staging has no record any more, a quarantine may.
+        job = self._tables.tables.properties().get("job", "").partition(" ")[0]
+        sources = self._tables.sources(of.objects) or {job if job in RECORDS else "datastream"}
+        if len(sources) > 1 or not sources <= RECORDS.keys():
             raise UsageError(
-                f"{self._staging} has records of {', '.join(of.objects)} from the source {', '.join(sorted(others))}, "
-                "and so far only records of Datastream's files can be erased: nothing was erased."
+                f"{self._staging} has records of {', '.join(of.objects)} from the source "
+                f"{', '.join(sorted(sources - RECORDS.keys()) or sorted(sources))}, and so far only records of "
+                "Datastream's files and of a Spanner change stream can be erased, without snapshots beside them: "
+                "nothing was erased."
             )
+        return RECORDS[sources.pop()]
 
     def _refuse_other_fields(self, of: KeyOf) -> None:
         readable, records = self._tables.readable(of.objects, of.columns)
@@ -251,8 +259,9 @@ class Erasure:
             names = ", ".join(column.name for column in of.columns)
             raise UsageError(
                 f"None of {records:,} records of {', '.join(of.objects)} in {self._staging} has the field {names} in "
-                "its payload, so nobody can tell which are of these keys, and nothing was erased. Columns that are "
-                "filled from the metadata (source_columns) and keys that are addresses are not supported so far."
+                "its payload, or in the keys of its mods, so nobody can tell which are of these keys, and nothing was "
+                "erased. Columns that are filled from the metadata (source_columns) and keys that are addresses are not "
+                "supported so far."
             )
 
     def _secret(self) -> bytes:
@@ -316,11 +325,11 @@ class Erasure:
         # Before staging has changed: a rebuild between two attempts may leave fewer records in the quarantine.
         for model in models:
             if model.quarantine is not None:
-                gone = self._tables.quarantined(model.quarantine, of.columns, keys, self._with_unreadable).found
+                gone = self._tables.quarantined(model.quarantine, of.columns, keys, self._with_unreadable).rows
                 copy = beside(named(model.reader.relation), "snapshot")
                 self._tables.tables.note_erased(copy, model.quarantine, [one.batch for one in gone])
         if staged.found:
-            self._tables.erase_staged(staged.found, begun.id)
+            self._tables.erase_staged(staged.found)
         for model in models:
             self._mark(begun, of, model, keys)
         for model in models:
@@ -332,7 +341,7 @@ class Erasure:
                 result.unreadable += found.unreadable
                 if found.found:
                     self._tables.erase_quarantined(quarantine, found.found)
-                    result.rows[str(quarantine)] = len(found.found)
+                    result.rows |= {str(quarantine): len(found.rows)} if found.rows else {}
             if account is not None and model.quarantine is not None:
                 number = self._tables.correct_reasons(account, model.quarantine, self._matches(of.columns, keys))
                 result.ledgers |= {account.ledger: result.ledgers.get(account.ledger, 0) + number} if number else {}
@@ -359,7 +368,7 @@ class Erasure:
         quarantined: Counter[int] = Counter()
         if model.quarantine is not None:
             found = self._tables.quarantined(model.quarantine, of.columns, keys, self._with_unreadable)
-            quarantined = Counter(one.batch for one in found.found if one.batch is not None)
+            quarantined = Counter(one.batch for one in found.rows if one.batch is not None)
         base_batch = self._tables.largest_other_batch(model.base, model.of_base, of.columns, keys)
         batches = sorted({*records, *quarantined}) or [account.batch]
         marks = [(batch, records[batch], quarantined[batch], micros.get(batch), base_batch) for batch in batches]

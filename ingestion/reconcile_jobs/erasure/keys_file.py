@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reconcile_jobs.erased_keys import Key, KeyColumn
+from reconcile_jobs.keyed_records import Key, KeyColumn
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.process.secret_files import read_secret_file
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reconcile_jobs.erased_keys import KeyColumn
+from reconcile_jobs.keyed_records import KeyColumn
 from reconcile_jobs.plain_forms import spellings
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.retention.plan import Reader

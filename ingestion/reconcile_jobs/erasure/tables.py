@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reconcile_jobs.erased_keys import NOTES, NOTES_SOURCE, Key, KeyColumn, note, reading
 from reconcile_jobs.erasure.models import Base
+from reconcile_jobs.keyed_records import DATASTREAM, NOTES, NOTES_SOURCE, Key, KeyColumn, KeyedRecords, Left
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.process.session import ship_by_value
 from reconcile_jobs.retention.files import TableFiles
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Account", "ErasureTables", "Found", "Staged", "corrected_reasons", "refuse_several_tables"]
+
+# What a note has as its source and its object.
+_OF_NOTE = (NOTES_SOURCE, NOTES)
 
 # The columns of the register; ingestion/reconcile_jobs/erased_keys.py has what a digest is.
 _REGISTER = (
@@ -62,18 +65,25 @@ class Account:
 
 @dataclass(frozen=True)
 class Found:
-    """A record that is to be erased: its object and batch, its digest, and what it came from."""
+    """A record with something that is to be erased: its object and batch, its digest, and what it came from.
+
+    `left`: what stands in staging in its place. `change_id`: of a quarantined row, which is of one part of its record.
+    `is_own`: whether this part is to be erased, and the row with it; if not, others of the record are.
+    """
 
     object: str | None
     batch: int | None
     digest: str
     origin: str | None = None
     error: str | None = None
+    change_id: str | None = None
+    left: Left | None = None
+    is_own: bool = True
 
 
 @dataclass(frozen=True)
 class Staged:
-    """What was found among records: those to erase, how many cannot be read, how many there are.
+    """What was found: records with something to erase, how many cannot be read, and how many records there are.
 
     `tables`: the objects, each with a table that its records name.
     """
@@ -82,6 +92,11 @@ class Staged:
     unreadable: int
     records: int
     tables: list[tuple[str, str]]
+
+    @property
+    def rows(self) -> list[Found]:
+        """The rows of a quarantine that are to be erased themselves."""
+        return [one for one in self.found if one.is_own]
 
 
 class ErasureTables:
@@ -93,6 +108,7 @@ class ErasureTables:
         self.tables = Tables(spark, staging)
         self._files = TableFiles(spark, self.tables)
         self.register = beside(staging, "erased")
+        self._records: KeyedRecords = DATASTREAM
         ship_by_value()
 
     # --- what is asked ---
@@ -114,6 +130,10 @@ class ErasureTables:
         names = [*objects, *(f"{ROWS_OF_SNAPSHOT}{of}" for of in objects)]
         rows = self._rows(f"SELECT DISTINCT source FROM {self.staging.sql} WHERE {of_objects(names)}")
         return {str(row.source) for row in rows}
+
+    def take_records_of(self, records: KeyedRecords) -> None:
+        """Read the records of objects as those of a source."""
+        self._records = records
 
     def accounts(self, readers: Sequence[Reader]) -> list[Account]:
         """Return the accounts of the models that have been run, by their ledgers."""
@@ -144,61 +164,77 @@ class ErasureTables:
         """Return of how many of some records of objects the key can be read, and how many these are."""
         from pyspark.sql import functions as f
 
-        can = f.udf(lambda record: reading(bytes(record), columns).keys is not None, "boolean", useArrow=False)
+        records = self._records
+        can = f.udf(lambda record: records.reading(bytes(record), columns).can_be_read, "boolean", useArrow=False)
         some = self.spark.table(self.staging.sql).where(of_objects(objects)).limit(most)
         readable = some.select(can(f.expr("cast(record AS binary)")).alias("readable"))
         row = readable.selectExpr("count_if(readable) AS readable", "count(*) AS n").collect()[0]
         return int(row.readable), int(row.n)
 
     def staged(
-        self, objects: Sequence[str], columns: Sequence[KeyColumn], keys: Sequence[Key], with_unreadable: bool
+        self,
+        objects: Sequence[str],
+        columns: Sequence[KeyColumn],
+        keys: Sequence[Key],
+        with_unreadable: bool,
+        erasure: str = "",
     ) -> Staged:
-        """Return what staging has of the keys."""
-        records = self.spark.table(self.staging.sql).where(of_objects(objects))
-        return self._found(records.selectExpr("record", "object", "batch", "origin"), columns, keys, with_unreadable)
+        """Return what staging has of the keys. `erasure`: the id that stands in what is left."""
+        records = self.spark.table(self.staging.sql).where(of_objects(objects)).selectExpr(
+            "record", "object", "batch", "origin", "cast(null AS string) AS error", "cast(null AS string) AS change_id"
+        )  # fmt: skip
+        return self._found(records, columns, keys, with_unreadable, erasure)
 
     def quarantined(
         self, table: TableName, columns: Sequence[KeyColumn], keys: Sequence[Key], with_unreadable: bool
     ) -> Staged:
         """Return what a quarantine has of the keys."""
         rows = self.spark.table(table.sql).selectExpr(
-            "record", "cast(null AS string) AS object", "_change_batch AS batch", "origin", "_change_error AS error"
-        )
-        return self._found(rows, columns, keys, with_unreadable)
+            "record", "cast(null AS string) AS object", "_change_batch AS batch", "origin", "_change_error AS error",
+            "_change_id AS change_id",
+        )  # fmt: skip
+        return self._found(rows, columns, keys, with_unreadable, "")
 
     def _found(
-        self, records: DataFrame, columns: Sequence[KeyColumn], keys: Sequence[Key], with_unreadable: bool
+        self, rows: DataFrame, columns: Sequence[KeyColumn], keys: Sequence[Key], with_unreadable: bool, erasure: str
     ) -> Staged:
         from pyspark.sql import functions as f
 
-        wanted = frozenset(keys)
+        wanted, records = frozenset(keys), self._records
 
-        def look(record: Any) -> tuple[str, str | None]:
-            read = reading(bytes(record), columns) if record is not None else reading(b"", columns)
-            if read.keys is None:
-                return "unreadable", read.table
-            return ("found" if read.keys & wanted else "other"), read.table
+        def look(record: Any, object_: str | None, change_id: str | None) -> tuple[Any, ...]:
+            content = b"" if record is None else bytes(record)
+            read = records.reading(content, columns)
+            places = read.places(wanted.__contains__, with_unreadable)
+            if not places:
+                return False, None in read.parts, read.table, None, None, None
+            left = records.without(content, places, object_ or "", erasure)
+            own = records.own_place(change_id, read, columns)
+            # A row of which nobody knows the part may be of the keys.
+            return True, False, read.table, left.record, left.is_note, own is None or own in places
 
+        kinds = "is_found boolean, is_unreadable boolean, of string, left string, is_note boolean, is_own boolean"
+        udf = f.udf(look, kinds, useArrow=False)
         looked = (
-            records.alias("records")
-            .withColumn(
-                "look",
-                f.udf(look, "is string, of string", useArrow=False)(f.expr("cast(record AS binary)")),
-            )
+            rows.alias("records")
+            .withColumn("look", udf(f.expr("cast(record AS binary)"), "object", "change_id"))
             .withColumn("digest", f.expr(_digest_of("records")))
         )
         kept = looked.drop("record").persist()
         try:
-            counts = kept.groupBy("look.is").count().collect()
-            number = Counter({row["is"]: row["count"] for row in counts})
+            counts = kept.selectExpr("count(*) AS n", "count_if(look.is_unreadable) AS unreadable").collect()[0]
             tables = kept.where("look.of <> ''").select("object", "look.of").distinct().collect()
-            takes = ["found", "unreadable"] if with_unreadable else ["found"]
-            names = ["object", "batch", "digest", "origin", *(["error"] if "error" in kept.columns else [])]
-            rows = kept.where(f.col("look.is").isin(takes)).select(*names).collect()
+            found = kept.where("look.is_found").collect()
         finally:
             kept.unpersist()
-        unreadable = 0 if with_unreadable else number["unreadable"]
-        return Staged([Found(*row) for row in rows], unreadable, sum(number.values()), [tuple(row) for row in tables])
+        each = [
+            Found(
+                row.object, row.batch, row.digest, row.origin, row.error, row.change_id,
+                Left(row.look.left, row.look.is_note), row.look.is_own,
+            )
+            for row in found
+        ]  # fmt: skip
+        return Staged(each, 0 if with_unreadable else counts.unreadable, counts.n, [tuple(row) for row in tables])
 
     def last_batch(self) -> int:
         """Return the largest batch of staging."""
@@ -209,19 +245,27 @@ class ErasureTables:
         """Return how many records of staging name no object, so that nobody knows of which table they are."""
         return int(self._rows(f"SELECT count(*) AS n FROM {self.staging.sql} WHERE object IS NULL")[0].n)
 
-    def notes(self, objects: Sequence[str], erasures: Iterable[str] | None = None) -> list[Any]:
-        """Return the notes that erasures have left in staging: erasure, object, batch, origin, records, micros."""
+    def notes(self, objects: Sequence[str], erasures: Iterable[str]) -> list[Any]:
+        """Return what erasures have left in staging: erasure, object, batch, origin, records, micros.
+
+        `records`: how many change records were erased.
+        """
         part = "get_json_object(record, '$.erased_record.{}')"
-        rows = (
+        notes = (
             f"SELECT {part.format('erasure')} AS erasure, {part.format('object')} AS object, batch, origin, "
             f"appended_at FROM {self.staging.sql} WHERE object = '{NOTES}' AND source = '{NOTES_SOURCE}'"
         )
-        of = f"{of_objects(objects)} AND erasure IS NOT NULL"
-        if erasures is not None:
-            of += f" AND erasure IN ({', '.join(map(literal, erasures)) or 'NULL'})"
+        marks = self._records.erasures_of_marks
+        if marks:
+            notes += (
+                f" UNION ALL SELECT explode({marks}) AS erasure, object, batch, origin, appended_at "
+                f"FROM {self.staging.sql} WHERE {of_objects(objects)}"
+            )
         return self._rows(
             f"SELECT erasure, object, batch, origin, count(*) AS records, unix_micros(max(appended_at)) AS micros "
-            f"FROM ({rows}) WHERE {of} GROUP BY erasure, object, batch, origin ORDER BY batch, origin"
+            f"FROM ({notes}) WHERE {of_objects(objects)} AND erasure IN "
+            f"({', '.join(map(literal, erasures)) or 'NULL'}) "
+            "GROUP BY erasure, object, batch, origin ORDER BY batch, origin"
         )
 
     def registered(self) -> dict[str, str]:
@@ -294,26 +338,36 @@ class ErasureTables:
                 f"INSERT INTO {self.register.sql} BY NAME SELECT *, current_timestamp() AS erased_at FROM {view}",
             )
 
-    def erase_staged(self, found: Sequence[Found], erasure: str) -> None:
-        """Put a note in place of each of these records, in one commit."""
-        rows = sorted({(one.object, one.batch, one.digest) for one in found}, key=str)
-        with self._view(rows, ("object string", "batch bigint", "digest string")) as view:
-            content = note("t.object", literal(erasure))
+    def erase_staged(self, found: Sequence[Found]) -> None:
+        """Put what is left of each of these records in its place, in one commit."""
+        rows = {
+            (one.object, one.batch, one.digest, one.left.record, *(_OF_NOTE if one.left.is_note else (None, None)))
+            for one in found
+            if one.left
+        }
+        columns = ("object string", "batch bigint", "digest string", "record string", "source string", "note string")
+        with self._view(sorted(rows, key=str), columns) as view:
             self._execute(
                 self.staging,
                 f"MERGE INTO {self.staging.sql} AS t USING {view} AS k "
-                f"ON t.object = k.object AND t.batch <=> k.batch AND {_digest_of('t')} = k.digest "
-                f"WHEN MATCHED THEN UPDATE SET record = {content}, source = '{NOTES_SOURCE}', object = '{NOTES}'",
+                f"ON t.object = k.object AND t.batch <=> k.batch AND {_digest_of('t')} = k.digest WHEN MATCHED THEN "
+                "UPDATE SET record = k.record, source = coalesce(k.source, t.source), "
+                "object = coalesce(k.note, t.object)",
             )
 
     def erase_quarantined(self, table: TableName, found: Sequence[Found]) -> None:
-        """Delete these rows of a quarantine."""
-        rows = sorted({(one.batch, one.digest) for one in found}, key=str)
-        with self._view(rows, ("batch bigint", "digest string")) as view:
+        """Delete these rows of a quarantine, or what their records have of other rows, in one commit."""
+        rows = {
+            (one.batch, one.change_id, one.digest, None if one.is_own or not one.left else one.left.record)
+            for one in found
+        }
+        columns = ("batch bigint", "change_id string", "digest string", "record string")
+        with self._view(sorted(rows, key=str), columns) as view:
             self._execute(
                 table,
                 f"MERGE INTO {table.sql} AS t USING {view} AS k ON t._change_batch <=> k.batch "
-                f"AND {_digest_of('t')} = k.digest WHEN MATCHED THEN DELETE",
+                f"AND t._change_id <=> k.change_id AND {_digest_of('t')} = k.digest "
+                "WHEN MATCHED AND k.record IS NULL THEN DELETE WHEN MATCHED THEN UPDATE SET record = k.record",
             )
 
     def erase_rows(self, table: TableName, base: Base, columns: Sequence[KeyColumn], keys: Sequence[Key]) -> None:

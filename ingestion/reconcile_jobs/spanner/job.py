@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from reconcile_jobs.append_run import AppendRun
 from reconcile_jobs.beginning import Beginning, first_start
 from reconcile_jobs.checkpoints import forget_checkpoint, last_commit
+from reconcile_jobs.erased_keys import Register
 from reconcile_jobs.hadoop_files import hadoop_path, read_text
+from reconcile_jobs.keyed_records import SPANNER
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import Fault, UsageError, in_sentences
@@ -68,15 +70,20 @@ class Job:
     longest_record: int = LONGEST
     tables: Sequence[str] | None = None
     partition_check: str = "fail"
+    erasure_key_file: str | None = None
 
 
 @dataclass
 class Totals:
-    """What one run has appended so far; `cut_time`: every commit up to it is in staging."""
+    """What one run has appended so far; `cut_time`: every commit up to it is in staging.
+
+    `erased_mods`: those of erased keys, which were dropped from records.
+    """
 
     windows: int = 0
     records: int = 0
     backfill_records: int = 0
+    erased_mods: int = 0
     first_batch: int | None = None
     last_batch: int | None = None
     cut_time: str | None = None
@@ -114,7 +121,10 @@ class _Run(AppendRun[Totals]):
         self.now = self.client.now()
         owner = f"{SOURCE} {self.client.database}/{self.job.stream}"
         after_loss = "go on where the table ends"
-        self.staging = Staging(self.spark, self.job.staging, owner, without_checkpoint=after_loss, skips_epochs=True)
+        register = Register(self.job.erasure_key_file, SPANNER)
+        self.staging = Staging(
+            self.spark, self.job.staging, owner, without_checkpoint=after_loss, skips_epochs=True, register=register
+        )
         self.checkpoint, lost = self.staging.open_checkpoint(self.job.checkpoint)
         self.begun = self._begin(lost)
         now = self.now if end is None else min(self.now, end)
@@ -267,6 +277,7 @@ class _Run(AppendRun[Totals]):
             if worth_a_batch or self.staging.has_begun(self.query_id, epoch):
                 appended = self.staging.append(rows, SOURCE, self.query_id, self.checkpoint, epoch, content)
                 self.count(appended.batch)
+                self.totals.erased_mods += appended.erased
                 if backfill:
                     self.totals.backfill_records += max(0, appended.rows - records - 1)
                 self.last_cut = last

@@ -181,6 +181,7 @@ lateral view posexplode(
     transform(if(source = 'spanner' and cardinality(mods) > 0, mods, array(cast(null as variant))), mod -> try_cast(mod as map<string, variant>))
 ) as place, mod
 ) as mods
+where not coalesce(map_contains_key(mod, 'erased'), false)
 ) as parsed
 ) as payloads
 ) as located

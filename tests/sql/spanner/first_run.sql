@@ -24,7 +24,7 @@ from (
 where rebuilt is null or place >= rebuilt;
 
 select coalesce(sum(case source
-    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), 1)
+    when 'spanner' then transform(array(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), mods -> if(cardinality(mods) > 0, cardinality(filter(mods, mod -> not coalesce(map_contains_key(try_cast(mod as map<string, variant>), 'erased'), false))), 1))[0]
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 3;
 
@@ -390,7 +390,7 @@ drop view if exists reconcile_fold_da2f7fd25744;
 drop view if exists reconcile_changes_da2f7fd25744;
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '64f0622d0ce794d8d49677d25a25ad78')
+tblproperties ('reconcile.definition' = '937c110abeebe6db18eee5e9829910a5')
 as
 
 {the SELECT of spanner/change_records.sql};

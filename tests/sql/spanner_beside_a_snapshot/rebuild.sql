@@ -44,7 +44,7 @@ from (
     ) as account
     left join (
         select batch, coalesce(sum(case source
-            when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), 1)
+            when 'spanner' then transform(array(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), mods -> if(cardinality(mods) > 0, cardinality(filter(mods, mod -> not coalesce(map_contains_key(try_cast(mod as map<string, variant>), 'erased'), false))), 1))[0]
             else 1
         end), 0) as records, null as erased_at
         from `lake`.`shop_changes`
@@ -64,7 +64,7 @@ order by first_batch
 limit 1;
 
 select coalesce(sum(case source
-    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), 1)
+    when 'spanner' then transform(array(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), mods -> if(cardinality(mods) > 0, cardinality(filter(mods, mod -> not coalesce(map_contains_key(try_cast(mod as map<string, variant>), 'erased'), false))), 1))[0]
     else 1
 end), 0) from `lake`.`shop_changes` where object = 'shop.orders' and batch between 1 and 5;
 

@@ -15,7 +15,7 @@ from (select _change_macro, _change_error from (
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = 'd4e173336582274f36bda24fc74f18c9')
+tblproperties ('reconcile.definition' = '8317d62c72ac6afa5b2a92ff6f70839d')
 as
 
 {the SELECT of spanner/change_records.sql};

@@ -372,7 +372,7 @@ lateral view inline(array(
 ) limit 1000);
 
 create view if not exists `demo`.`orders__changes`
-tblproperties ('reconcile.definition' = '941c4fc7b0eac47c89d5e72904792e83')
+tblproperties ('reconcile.definition' = 'de1b2b4bd828a4802af277211b6e42f7')
 as
 
 select

@@ -76,7 +76,7 @@ erased as (
 
 staged as (
     select 'demo.orders' as relation, batch, coalesce(sum(case source
-    when 'spanner' then greatest(cardinality(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), 1)
+    when 'spanner' then transform(array(from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods), mods -> if(cardinality(mods) > 0, cardinality(filter(mods, mod -> not coalesce(map_contains_key(try_cast(mod as map<string, variant>), 'erased'), false))), 1))[0]
     else 1
 end), 0) as records
     from `lake`.`shop_changes`
