@@ -19,12 +19,14 @@ from clocks import wait_until
 from fake_spanner import FakeSpanner, Fault
 from file_formats import failpoints_of_an_append, file_format, table_at
 from pyspark.sql import Row, SparkSession
+from reconcile_jobs.erased_keys import VARIABLE, ErasedKeys, KeyOf, name_of, property_of
+from reconcile_jobs.keyed_records import KeyColumn
 from reconcile_jobs.process import errors, failpoints
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.spanner.data_source import CUT, SpannerChangeStream
 from reconcile_jobs.spanner.job import Job, Totals, run
-from reconcile_jobs.staging import TableName
+from reconcile_jobs.staging import TableName, keep_all
 from reconcile_jobs.timestamps import as_text, nanoseconds
 from spanner_emulator import (
     INSTANCE,
@@ -647,6 +649,31 @@ def test_a_workload_while_the_job_is_stopped_and_started(shop: tuple[Place, Data
     assert folded(place.everything()) == in_database(database) == workload.state
     place.check_cuts()
     assert len(_partitions(place)) > (3 if plain else 5), "the partitions did not change: this shows nothing"
+
+
+@only_on_spark
+@pytest.mark.soak
+def test_mods_of_erased_keys_are_dropped_and_counted(place: Any, monkeypatch: pytest.MonkeyPatch):
+    """What erase.py has written is written here by hand; erase.py itself: tests/functional/test_erase.py."""
+    secret, of = b"0123456789abcdef0123456789abcdef", KeyOf(("T",), (KeyColumn("k", ("k",), False),))
+    place.server.commit("P0", T0 + 1, "a", "1")
+    place.append(start=START)
+    digest = ErasedKeys(secret).digest(of, ("a",))
+    place.spark.sql(f"CREATE TABLE {place.table}__erased USING {file_format()} AS SELECT '{digest}' AS digest")
+    name = TableName.parse(place.table)
+    keep_all(place.spark, name, {"erased": property_of(name_of(secret), [of], "e1")})
+    place.server.commit("P0", place.server.now + 1, "a", "2")
+    place.server.commit("P1", place.server.now + 2, "b", "2")
+    place.server.now += SECOND
+    with pytest.raises(UsageError, match="needs a key, and there is none"):
+        place.append()
+    monkeypatch.setenv(VARIABLE, secret.decode())
+    totals = place.append()
+    assert (totals.records, totals.erased_mods) == (2, 1)
+    records = [json.loads(row.record) for row in place.rows("object = 'T' AND batch > 1")]
+    assert [record["mods"][0].get("keys") for record in records] == [None, {"k": "b"}]
+    assert [mod for record in records for mod in record["mods"] if "keys" not in mod] == [{"erased": ""}]
+    assert len({record["server_transaction_id"] for record in records}) == 2
 
 
 # The command
