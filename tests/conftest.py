@@ -63,13 +63,19 @@ def accept_goldens(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session for all tests of a worker; its lakehouse/ lies in a temporary directory."""
+    """One session for all tests of a worker; its lakehouse/ lies in a temporary directory.
+
+    RECONCILE_SESSION: a directory in its place, which stays, so that a test can go on where it was stopped.
+    """
     # Tests without Spark do not wait for its import.
     from process import mortal_files
     from pyspark.sql import SparkSession
 
     # The JVM keeps the directory in which it was started.
-    with contextlib.chdir(tmp_path_factory.mktemp("session")), pytest.MonkeyPatch.context() as patch:
+    kept = os.environ.get("RECONCILE_SESSION")
+    directory = Path(kept).absolute() if kept else tmp_path_factory.mktemp("session")
+    directory.mkdir(parents=True, exist_ok=True)
+    with contextlib.chdir(directory), pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_SUBMIT_OPTS", LONG_LIVED)
         # As in the session of a job, and fewer: else each VACUUM has thousands of tasks.
         few = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "4"}

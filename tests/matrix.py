@@ -85,6 +85,8 @@ PARTS: dict[str, list[str]] = {
     **{f"concurrent-runs-{n}": ["-m", "matrix", "tests/cluster", "-k", f"series-{n:02}"] for n in range(1, 11)},
 }
 # Parts that are lanes: tests/lanes.py runs them, each in an environment of its own, and keeps their table.
+# Parts of hours. Stopped at any moment, the same command goes on with the tables in target/<part>.
+GOES_ON = {"four-months"}
 LANES = ["lanes", *lanes.LANES]
 # The exit code of a part that its limit stopped.
 LATE = 124
@@ -100,7 +102,10 @@ def run(part: str, minutes: float) -> tuple[int, str]:
         words = [sys.executable, "-m", "pytest", "-x", "-n", "2", "--dist", "loadfile", "--durations=5", *PARTS[part]]
     last, late = "", threading.Event()
     # A session of its own: what is late is stopped with all the servers that its tests have started.
-    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as running:
+    environment = os.environ | ({"RECONCILE_SESSION": str(ROOT / "target" / part)} if part in GOES_ON else {})
+    with subprocess.Popen(
+        words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
 
         def stop() -> None:
             late.set()

@@ -7,6 +7,7 @@ are older than nothing here, and not than seven days.
 
 from __future__ import annotations
 
+import pickle
 import random
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 from threading import Event, Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -258,6 +259,32 @@ class Months(Shop):
         }
 
 
+@dataclass
+class Past:
+    """What a test that is stopped has to know when it goes on, beside the tables. See `spark` in tests/conftest.py."""
+
+    file: str  # in the session's directory
+    days: int = 0
+    plot: list[dict[str, int]] = field(default_factory=list)
+    of_shop: dict[str, Any] = field(default_factory=dict)
+
+    NAMES: ClassVar[list[str]] = ["batch", "clock", "feed", "kills", "places", "seconds", "tombstones_gone"]
+
+    @classmethod
+    def of_before(cls, file: str) -> Past | None:
+        return pickle.loads(Path(file).read_bytes()) if Path(file).exists() else None
+
+    def give_to(self, shop: Months) -> None:
+        vars(shop).update(self.of_shop)
+
+    def take_from(self, shop: Months) -> None:
+        """Take note before a step; a step that was stopped is done once more, as each command may be."""
+        self.of_shop = {name: getattr(shop, name) for name in self.NAMES}
+        new = Path(f"{self.file}.new")
+        new.write_bytes(pickle.dumps(self))
+        new.rename(self.file)
+
+
 class Versions(TableFiles):
     """Deletes all versions but the newest, as on a day that is seven days later."""
 
@@ -298,28 +325,35 @@ def _lived(
 ) -> list[dict[str, int]]:
     """Let the days pass; return the sizes at the end of each, and the time of a merge."""
     shop = Months(spark, f"months_of_{days}_days", timedelta(days=keep), timedelta(days=tombstones), worth)
-    moments, plot = {days * number // 10 for number in range(1, 11)}, []
-    for day in range(1, days + 1):
-        maintenance = nullcontext() if day % 10 != 5 or day == 1 else shop.maintained_meanwhile()
-        with maintenance:
-            for number in range(batches * (day - 1) // days, batches * day // days):
-                shop.clock.day = days * number / batches
-                shop.deliver()
-                shop.merge()
-                if number % 3 == 0:
-                    again(lambda: shop.run("shop", "past"))
-            if day % 3 == 0:
-                again(lambda: shop.run("sales", "things"))
-        shop.clock.day = float(day)
-        shop.night(day)
-        plot.append({"day": day, **shop.sizes(), "milliseconds": round(1000 * median(shop.seconds))})
-        shop.seconds.clear()
-        if day in moments:
-            shop.check()
-            if day in (days // 2, days):
-                shop.refresh()
-        print(plot[-1], flush=True)
-    shop.check()
+    past = Past.of_before(f"past-of-{days}-days") or Past(f"past-of-{days}-days")
+    past.give_to(shop)
+    moments = {days * number // 10 for number in range(1, 11)}
+    with settings(shop.warehouse.spark, SMALL):
+        for day in range(past.days + 1, days + 1):
+            maintenance = nullcontext() if day % 10 != 5 else shop.maintained_meanwhile()
+            with maintenance:
+                for number in range(max(shop.batch, batches * (day - 1) // days), batches * day // days):
+                    shop.clock.day = days * number / batches
+                    past.take_from(shop)
+                    shop.deliver()
+                    shop.merge()
+                    if number % 3 == 0:
+                        again(lambda: shop.run("shop", "past"))
+                if day % 3 == 0:
+                    again(lambda: shop.run("sales", "things"))
+            shop.clock.day = float(day)
+            past.take_from(shop)
+            shop.night(day)
+            past.plot.append({"day": day, **shop.sizes(), "milliseconds": round(1000 * median(shop.seconds))})
+            shop.seconds.clear()
+            if day in moments:
+                shop.check()
+                if day in (days // 2, days):
+                    shop.refresh()
+            past.days = day
+            past.take_from(shop)
+            print(past.plot[-1], flush=True)
+        shop.check()
     assert shop.kills > days // 6
     assert shop.tombstones_gone or days < 60
-    return plot
+    return past.plot
