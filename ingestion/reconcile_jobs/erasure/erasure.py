@@ -260,8 +260,8 @@ class Erasure:
             raise UsageError(
                 f"None of {records:,} records of {', '.join(of.objects)} in {self._staging} has the field {names} in "
                 "its payload, or in the keys of its mods, so nobody can tell which are of these keys, and nothing was "
-                "erased. Columns that are filled from the metadata (source_columns) and keys that are addresses are not "
-                "supported so far."
+                "erased. Columns that are filled from the metadata (source_columns) and keys that are addresses are "
+                "not supported so far."
             )
 
     def _secret(self) -> bytes:
