@@ -139,15 +139,36 @@ def _parsed(content: bytes) -> Any:
         return None
 
 
+class _Piece(str):
+    """A part of a JSON text that is written as it is."""
+
+
 def _text(value: Any) -> str:
-    """Return the JSON of what `_parsed` has read: the same names, digits and order."""
-    if isinstance(value, _Number):
-        return str(value)
-    if isinstance(value, _Object):
-        return "{" + ",".join(f"{json.dumps(name)}:{_text(member)}" for name, member in value) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(_text, value)) + "]"
-    return json.dumps(value)
+    """Return the JSON of what `_parsed` has read: the same names, digits and order, however deep."""
+    written, left = [], [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, _Piece | _Number):
+            written.append(str(one))
+        elif isinstance(one, _Object):
+            pieces: list[Any] = [_Piece("{")]
+            for place, (name, member) in enumerate(one):
+                pieces += [_Piece(f"{',' if place else ''}{_quoted(name)}:"), member]
+            left += reversed([*pieces, _Piece("}")])
+        elif isinstance(one, list):
+            pieces = [_Piece("[")]
+            for place, member in enumerate(one):
+                pieces += [_Piece("," if place else ""), member]
+            left += reversed([*pieces, _Piece("]")])
+        else:
+            written.append(_quoted(one))
+    return "".join(written)
+
+
+def _quoted(value: Any) -> str:
+    """Return the JSON of a text, or of a constant. Half of a surrogate pair can only be written as an escape."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.dumps(value) if any("\ud800" <= letter <= "\udfff" for letter in text) else text
 
 
 def _note(object_: str, erasure: str | None) -> Left:
@@ -210,11 +231,12 @@ def _table(metadata: Any) -> str | None:
 
 class _Spanner(KeyedRecords):
     source = "spanner"
-    # Few records have a mark, so the others are not parsed.
+    # As the source macro reads mods. Few records have a mark, so the others are not parsed.
     erasures_of_marks = (
-        f"if(contains(record, '\"{_ERASED_MOD}\"'), "
-        "transform(filter(from_json(record, 'mods array<map<string,string>>', map('maxStringLen', '2147483647')).mods, "
-        f"mod -> map_contains_key(mod, '{_ERASED_MOD}')), mod -> mod['{_ERASED_MOD}']), NULL)"
+        f"if(contains(record, '\"{_ERASED_MOD}\"'), transform(filter(transform("
+        "from_json(record, 'mods array<variant>', map('maxStringLen', '2147483647', 'maxNumLen', '150000')).mods, "
+        f"mod -> try_cast(mod AS map<string, variant>)), mod -> map_contains_key(mod, '{_ERASED_MOD}')), "
+        f"mod -> cast(mod['{_ERASED_MOD}'] AS string)), array())"
     )
     erased_in_batch = f"coalesce(sum(cardinality({erasures_of_marks})), 0)"
 
@@ -237,11 +259,12 @@ class _Spanner(KeyedRecords):
             return 0
         said = change_id or ""
         _, backfill, keys = said.partition("/backfill/")
-        if not backfill:
-            last = said.rpartition("/")[2]
-            return int(last) if last.isascii() and last.isdigit() and int(last) < len(read.parts) else None
-        own = _keys_in([_parsed(keys.encode())], columns)
-        return next((place for place, of in enumerate(read.parts) if of is not None and of == own), None)
+        last = said.rpartition("/")[2]
+        if not backfill and last.isascii() and last.isdigit():
+            return int(last) if int(last) < len(read.parts) else None
+        # A backfill record has no number. A mod of which the id names no key, or one that is no key, is unreadable.
+        own = _keys_in([_parsed(keys.encode(errors="replace"))], columns) if backfill else None
+        return next((place for place, of in enumerate(read.parts) if of == own), None)
 
 
 def _mods(record: Any) -> list[Any]:

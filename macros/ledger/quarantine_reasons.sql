@@ -120,10 +120,11 @@ regexp_replace({{ reason }}, {{ reconcile.literal("'[^']*'") }}, '')
 {%- endmacro %}
 
 {#- The key columns of a record that may be malformed, as JSON; NULL if the record has none of them. Each source has the
-    key in a field of its own. `keys`: the unique_key. -#}
+    key in a field of its own. A record of Spanner has several mods: the last part of `_change_id` is the place of the
+    mod, and of a backfill record the keys themselves. `keys`: the unique_key. -#}
 {%- macro _key_of_record(keys) -%}
 {%- set fields = reconcile.parsed_record('payload map<string,string>, row map<string,string>, keys map<string,string>, row_key string, mods array<struct<keys map<string,string>>>') -%}
 nullif(to_json(transform(array({{ fields }}), parsed -> map_filter(
-        coalesce(parsed.payload, parsed.row, parsed.keys, get(parsed.mods, 0).keys, map('row_key', parsed.row_key)), (name, value) -> lower(name) in ({{ reconcile.literals(keys | map('lower')) }}) and value is not null
+        coalesce(parsed.payload, parsed.row, parsed.keys, if(parsed.mods is null, null, if(contains(_change_id, '/backfill/'), from_json(substring_index(_change_id, '/backfill/', -1), 'map<string,string>'), get(parsed.mods, coalesce(try_cast(substring_index(_change_id, '/', -1) as int), 0)).keys)), map('row_key', parsed.row_key)), (name, value) -> lower(name) in ({{ reconcile.literals(keys | map('lower')) }}) and value is not null
     ))[0]), '{}')
 {%- endmacro %}

@@ -460,6 +460,21 @@ def test_a_reason_is_short_and_printable():
             erase.reason(text)
 
 
+def test_a_reason_keeps_its_count_where_only_another_part_of_its_record_was_erased():
+    reason = {"reason": "Age: 'x' is no bigint", "example_key": '{"id":"7"}', "example_origin": "o"}
+    before = [reason | {"batches": [{"batch": 1, "records": 2}, {"batch": 2, "records": 1}]}]
+    left = [(1, "Age: 'x' is no bigint", None), (1, "Age: 'y' is no bigint", "o"), (2, "Age: 'z' is no bigint", "o")]
+    (after,) = corrected_reasons(before, {1}, left, lambda key: '"7"' in key)
+    assert after == before[0] | {"example_key": None, "reason": "Age: 'x' is no bigint", "example_origin": None}
+
+
+def test_a_reason_goes_whose_records_are_in_no_quarantine_any_more():
+    before = [
+        {"reason": "Age: 'Ada' is no bigint", "example_key": '{"id":"8"}', "batches": [{"batch": 1, "records": 1}]}
+    ]
+    assert corrected_reasons(before, {1}, [], lambda key: False) == []
+
+
 # --- planted bugs ----------------------------------------------------------------------------------------------------
 
 

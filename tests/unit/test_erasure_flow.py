@@ -251,7 +251,7 @@ class Tables:
     def unread_objects(self) -> int:
         return 0
 
-    def _found(self, rows: Sequence[Record], columns: Any, keys: Any, erasure: str = "") -> Staged:
+    def _found(self, rows: Sequence[Record], columns: Any, keys: Any, erasure: str | None = None) -> Staged:
         found, records = [], self.world.records
         for row in rows:
             read = records.reading(row.text, columns)
@@ -262,10 +262,14 @@ class Tables:
                 found.append(one)
         return Staged(found, 0, len(rows), [])
 
-    def staged(self, objects: Any, columns: Any, keys: Any, with_unreadable: bool, erasure: str = "") -> Staged:
+    def staged(
+        self, objects: Any, columns: Any, keys: Any, with_unreadable: bool, erasure: str | None = None
+    ) -> Staged:
         return self._found([row for row in self.world.staging if row.object in objects], columns, keys, erasure)
 
-    def quarantined(self, table: TableName, columns: Any, keys: Any, with_unreadable: bool) -> Staged:
+    def quarantined(
+        self, table: TableName, columns: Any, keys: Any, with_unreadable: bool, with_left: bool = False
+    ) -> Staged:
         return self._found(self.model(table)[0].quarantine, columns, keys)
 
     def notes(self, objects: Any, erasures: Sequence[str]) -> list[Any]:

@@ -98,6 +98,29 @@ def test_a_quarantined_row_is_of_the_mod_that_its_id_names(change_id: str | None
     assert SPANNER.own_place(change_id, read, (ID,)) == place
 
 
+@pytest.mark.parametrize("change_id", ['2026/backfill/{"Id":null}', "2026/backfill/x", "2026-05-01T09:00:00Z"])
+def test_a_quarantined_row_whose_id_has_no_key_is_of_the_mod_without_a_key_and_not_of_an_erased_one(change_id: str):
+    read = SPANNER.reading(record(mod("7"), mod(None), mod("8"), backfill=True), (ID,))
+    assert SPANNER.own_place(change_id, read, (ID,)) == 1
+    assert read.places({("7",)}.__contains__) == [0]
+
+
+@pytest.mark.parametrize("levels", [450, 900])
+def test_a_record_that_can_be_read_can_be_written_however_deep_it_is(levels: int):
+    deep = "[" * levels + '{"a":' * 9 + "1" + "}" * 9 + "]" * levels
+    content = f'{{"mods":[{{"keys":{{"Id":"7"}}}}],"deep":{deep}}}'
+    assert SPANNER.without(content.encode(), [0], "People", None).record == (
+        f'{{"mods":[{{"erased":""}}],"deep":{deep}}}'
+    )
+
+
+def test_letters_stay_as_they_are_so_that_a_record_does_not_grow():
+    content = '{"mods":[{"keys":{"Id":"7"}}],"text":"жé😀","half":"\\ud800"}'
+    assert SPANNER.without(content.encode(), [0], "People", None).record == (
+        '{"mods":[{"erased":""}],"text":"жé😀","half":"\\ud800"}'
+    )
+
+
 def test_a_quarantined_row_of_a_record_with_one_mod_is_of_this_one():
     assert SPANNER.own_place(None, SPANNER.reading(record(mod("7")), (ID,)), (ID,)) == 0
 

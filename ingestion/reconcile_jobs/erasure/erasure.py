@@ -337,11 +337,11 @@ class Erasure:
             for quarantine in (model.quarantine, *model.quarantines):
                 if quarantine is None:
                     continue
-                found = self._tables.quarantined(quarantine, of.columns, keys, self._with_unreadable)
+                found = self._tables.quarantined(quarantine, of.columns, keys, self._with_unreadable, with_left=True)
                 result.unreadable += found.unreadable
                 if found.found:
                     self._tables.erase_quarantined(quarantine, found.found)
-                    result.rows |= {str(quarantine): len(found.rows)} if found.rows else {}
+                    result.rows[str(quarantine)] = len(found.found)
             if account is not None and model.quarantine is not None:
                 number = self._tables.correct_reasons(account, model.quarantine, self._matches(of.columns, keys))
                 result.ledgers |= {account.ledger: result.ledgers.get(account.ledger, 0) + number} if number else {}

@@ -177,26 +177,37 @@ class ErasureTables:
         columns: Sequence[KeyColumn],
         keys: Sequence[Key],
         with_unreadable: bool,
-        erasure: str = "",
+        erasure: str | None = None,
     ) -> Staged:
-        """Return what staging has of the keys. `erasure`: the id that stands in what is left."""
+        """Return what staging has of the keys. `erasure`: the id in what is left; None: what is left is not asked."""
         records = self.spark.table(self.staging.sql).where(of_objects(objects)).selectExpr(
             "record", "object", "batch", "origin", "cast(null AS string) AS error", "cast(null AS string) AS change_id"
         )  # fmt: skip
-        return self._found(records, columns, keys, with_unreadable, erasure)
+        return self._found(records, columns, keys, with_unreadable, erasure or "", erasure is not None)
 
     def quarantined(
-        self, table: TableName, columns: Sequence[KeyColumn], keys: Sequence[Key], with_unreadable: bool
+        self,
+        table: TableName,
+        columns: Sequence[KeyColumn],
+        keys: Sequence[Key],
+        with_unreadable: bool,
+        with_left: bool = False,
     ) -> Staged:
-        """Return what a quarantine has of the keys."""
+        """Return what a quarantine has of the keys. `with_left`: and what is to be left of the records."""
         rows = self.spark.table(table.sql).selectExpr(
             "record", "cast(null AS string) AS object", "_change_batch AS batch", "origin", "_change_error AS error",
             "_change_id AS change_id",
         )  # fmt: skip
-        return self._found(rows, columns, keys, with_unreadable, "")
+        return self._found(rows, columns, keys, with_unreadable, "", with_left)
 
     def _found(
-        self, rows: DataFrame, columns: Sequence[KeyColumn], keys: Sequence[Key], with_unreadable: bool, erasure: str
+        self,
+        rows: DataFrame,
+        columns: Sequence[KeyColumn],
+        keys: Sequence[Key],
+        with_unreadable: bool,
+        erasure: str,
+        with_left: bool,
     ) -> Staged:
         from pyspark.sql import functions as f
 
@@ -208,10 +219,10 @@ class ErasureTables:
             places = read.places(wanted.__contains__, with_unreadable)
             if not places:
                 return False, None in read.parts, read.table, None, None, None
-            left = records.without(content, places, object_ or "", erasure)
+            left = records.without(content, places, object_ or "", erasure) if with_left else Left("", False)
             own = records.own_place(change_id, read, columns)
             # A row of which nobody knows the part may be of the keys.
-            return True, False, read.table, left.record, left.is_note, own is None or own in places
+            return True, None in read.parts, read.table, left.record, left.is_note, own is None or own in places
 
         kinds = "is_found boolean, is_unreadable boolean, of string, left string, is_note boolean, is_own boolean"
         udf = f.udf(look, kinds, useArrow=False)
@@ -410,9 +421,9 @@ class ErasureTables:
         """Take what was erased out of the reasons that a ledger has of a quarantine; return of how many rows."""
         ledger = named(account.ledger)
         of_model = f"relation = {literal(account.relation)}"
+        # Also batches of which no row of the quarantine was erased: it may have been emptied since.
         erased = self._rows(
-            f"SELECT DISTINCT first_batch AS batch FROM {ledger.sql} WHERE {of_model} AND kind = 'erasure' "
-            "AND quarantined > 0"
+            f"SELECT DISTINCT first_batch AS batch FROM {ledger.sql} WHERE {of_model} AND kind = 'erasure'"
         )
         batches = {int(row.batch) for row in erased}
         table = self.spark.table(ledger.sql)
@@ -420,19 +431,20 @@ class ErasureTables:
             return 0
         rows = table.where(f"{of_model} AND size(quarantine_reasons) > 0")
         rows = rows.selectExpr("entry", "unix_micros(recorded_at) AS micros", "to_json(quarantine_reasons) AS reasons")
+        noted = [(row.entry, row.micros, json.loads(row.reasons)) for row in rows.collect()]
+        of_reasons = {each["batch"] for _, _, reasons in noted for reason in reasons for each in reason["batches"]}
         left = [
             (row.batch, row.error, row.origin)
             for row in self._rows(
                 f"SELECT _change_batch AS batch, _change_error AS error, origin FROM {quarantine.sql} "
-                f"WHERE _change_batch IN ({', '.join(map(str, batches)) or 'NULL'})"
+                f"WHERE _change_batch IN ({', '.join(map(str, sorted(of_reasons))) or 'NULL'})"
             )
         ]
         corrected = []
-        for row in rows.collect():
-            before = json.loads(row.reasons)
+        for entry, micros, before in noted:
             after = corrected_reasons(before, batches, left, matches)
             if after != before:
-                corrected.append((row.entry, row.micros, json.dumps(after)))
+                corrected.append((entry, micros, json.dumps(after)))
         if corrected:
             kind = next(field.dataType for field in table.schema if field.name == "quarantine_reasons").simpleString()
             with self._view(corrected, ("entry bigint", "micros bigint", "reasons string")) as view:
@@ -491,7 +503,7 @@ def corrected_reasons(
     """Return the reasons of a range without what was erased; see macros/ledger/quarantine_reasons.sql.
 
     `batches`: those of which records were erased. `left`: batch, reason and origin of what the quarantine still has of
-    them. `matches`: whether the text of a key is that of one that was erased.
+    all batches of the reasons. `matches`: whether the text of a key is that of one that was erased.
     """
     found: list[dict[str, Any]] = []
     forms = {_form(reason["reason"]) for reason in reasons if reason.get("reason")}
@@ -513,7 +525,9 @@ def corrected_reasons(
         is_of_key = bool(of.get("example_key")) and matches(of["example_key"])
         is_gone = is_touched and (of.get("reason"), of.get("example_origin")) not in {row[1:] for row in rows}
         if form is not None and (is_of_key or is_gone):
-            other = min((row for row in rows if row[0] in {each["batch"] for each in of["batches"]}), default=None)
+            other = min(
+                (row for row in rows if row[0] in {each["batch"] for each in of["batches"]}), default=None, key=str
+            )
             of |= {
                 "reason": other[1] if other else _without_values(str(of["reason"])),
                 "example_key": None,
