@@ -10,6 +10,7 @@ from memory import Memory, MemoryProject
 from plain_dbt import Relation
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.functions import lit
+from spanner import backfill_record, data_change_record, mod
 
 STAGING, BASE, LEDGER = "lake.changes", "shop.orders__base", "shop.reconcile_ledger"
 
@@ -142,3 +143,20 @@ def test_a_rebuild_from_a_base_snapshot_keeps_the_reasons_of_the_batches_that_we
     project.run("orders", full_refresh=True)
     assert memory.rows(LEDGER)[-1].first_batch == 2
     assert in_ledger(project) == before == in_quarantine(project)
+
+
+def test_the_example_of_a_record_of_several_rows_is_the_row_that_is_quarantined(project: MemoryProject) -> None:
+    project.model(
+        "orders",
+        "{{ config(materialized='current_state', unique_key='id') }}\n"
+        "{{ reconcile.spanner_change_stream(source('lake', 'changes'), object='orders') }}",
+        {"id": "bigint", "n": "tinyint"},
+    )
+    mods = data_change_record([mod({"id": "8"}, {"n": "1"}), mod({"id": "7"}, {"n": "300"})])
+    rows = backfill_record([({"id": "9"}, {"n": "1"}), ({"id": "5"}, {"n": "x/0"})], "2026-11-21T11:33:12Z")
+    for batch, record in enumerate((mods, rows), 1):
+        project.memory.stage(STAGING, [Staged(record, "orders", batch, source="spanner")])
+        project.run("orders")
+        assert in_ledger(project) == in_quarantine(project)
+    examples = project.memory.table(LEDGER).selectExpr("explode(quarantine_reasons.example_key) as key").collect()
+    assert {row.key for row in examples} == {'{"id":"5"}', '{"id":"7"}'}
