@@ -84,9 +84,9 @@ PARTS: dict[str, list[str]] = {
     "concurrent-runs-short": ["-m", "matrix", "tests/cluster", "-k", "short"],
     **{f"concurrent-runs-{n}": ["-m", "matrix", "tests/cluster", "-k", f"series-{n:02}"] for n in range(1, 11)},
 }
-# Parts that are lanes: tests/lanes.py runs them, each in an environment of its own, and keeps their table.
 # Parts of hours. Stopped at any moment, the same command goes on with the tables in target/<part>.
 GOES_ON = {"four-months"}
+# Parts that are lanes: tests/lanes.py runs them, each in an environment of its own, and keeps their table.
 LANES = ["lanes", *lanes.LANES]
 # The exit code of a part that its limit stopped.
 LATE = 124

@@ -168,7 +168,11 @@ def _text(value: Any) -> str:
 def _quoted(value: Any) -> str:
     """Return the JSON of a text, or of a constant. Half of a surrogate pair can only be written as an escape."""
     text = json.dumps(value, ensure_ascii=False)
-    return json.dumps(value) if any("\ud800" <= letter <= "\udfff" for letter in text) else text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value)
+    return text
 
 
 def _note(object_: str, erasure: str | None) -> Left:

@@ -1,9 +1,8 @@
 {#- An aggregate, as SQL: how many change records the rows of a staging table hold. A row holds one change record,
     except for objects whose source macro says that a record `carries` mods or entries. Such a row holds one change
     record for each mod or entry. A row without any counts as one change record, which is quarantined. The mark of an
-    erased mod counts as none. A model may keep
-    cells that garbage collection deleted; it then takes no records of garbage collection, and they do not count.
-    `objects`: as `model_inputs` has them. -#}
+    erased mod counts as none. A model may keep cells that garbage collection deleted; it then takes no records of
+    garbage collection, and they do not count. `objects`: as `model_inputs` has them. -#}
 {%- macro delivered_records(objects) -%}
 {%- set carried = objects.values() | selectattr('carries', 'defined') | map(attribute='carries') | select('in', ['mods', 'entries']) | unique | list -%}
 {%- set keeping = [] -%}
@@ -25,7 +24,7 @@ end), 0)
 
 {#- The array of one element lets the mods have a name, so that the record is parsed once. -#}
 {%- macro _delivered_mods() -%}
-transform(array({{ reconcile.parsed_record('mods array<variant>') }}.mods), mods -> if(cardinality(mods) > 0, cardinality(filter(mods, mod -> not coalesce(map_contains_key(try_cast(mod as map<string, variant>), 'erased'), false))), 1))[0]
+transform(array({{ reconcile.parsed_record('mods array<variant>') }}.mods), mods -> if(cardinality(mods) > 0, cardinality(filter(mods, mod -> not {{ reconcile.is_erased_mod('try_cast(mod as map<string, variant>)') }})), 1))[0]
 {%- endmacro %}
 
 {#- `keeping`: the objects, as literals, of which the model keeps the cells that garbage collection deleted. -#}

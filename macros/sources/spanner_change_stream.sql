@@ -55,7 +55,7 @@ select
 from (
 {{ mods }}
 ) as mods
-where not coalesce(map_contains_key(mod, 'erased'), false)
+where not {{ reconcile.is_erased_mod('mod') }}
 {%- endset -%}
 {%- set placed -%}
 select

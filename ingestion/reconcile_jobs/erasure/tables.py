@@ -67,8 +67,8 @@ class Account:
 class Found:
     """A record with something that is to be erased: its object and batch, its digest, and what it came from.
 
-    `left`: what stands in staging in its place. `change_id`: of a quarantined row, which is of one part of its record.
-    `is_own`: whether this part is to be erased, and the row with it; if not, others of the record are.
+    `left`: what stands in its place, where that was asked. `change_id`: of a quarantined row, which is of one part of
+    its record. `is_own`: whether this part is to be erased, and the row with it; if not, others of the record are.
     """
 
     object: str | None
@@ -218,13 +218,17 @@ class ErasureTables:
             read = records.reading(content, columns)
             places = read.places(wanted.__contains__, with_unreadable)
             if not places:
-                return False, None in read.parts, read.table, None, None, None
-            left = records.without(content, places, object_ or "", erasure) if with_left else Left("", False)
+                return False, None in read.parts, read.table, None, None
+            left = records.without(content, places, object_ or "", erasure) if with_left else None
             own = records.own_place(change_id, read, columns)
             # A row of which nobody knows the part may be of the keys.
-            return True, None in read.parts, read.table, left.record, left.is_note, own is None or own in places
+            is_own = own is None or own in places
+            return True, None in read.parts, read.table, (left.record, left.is_note) if left else None, is_own
 
-        kinds = "is_found boolean, is_unreadable boolean, of string, left string, is_note boolean, is_own boolean"
+        kinds = (
+            "is_found boolean, is_unreadable boolean, of string, left struct<record: string, is_note: boolean>, "
+            "is_own boolean"
+        )
         udf = f.udf(look, kinds, useArrow=False)
         looked = (
             rows.alias("records")
@@ -241,7 +245,7 @@ class ErasureTables:
         each = [
             Found(
                 row.object, row.batch, row.digest, row.origin, row.error, row.change_id,
-                Left(row.look.left, row.look.is_note), row.look.is_own,
+                Left(*row.look.left) if row.look.left else None, row.look.is_own,
             )
             for row in found
         ]  # fmt: skip
