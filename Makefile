@@ -63,10 +63,10 @@ lint: setup
 
 # The tests that need Spark; `make check` runs the others. ON_ICEBERG: the tests that depend on the table format.
 TABLES := $(addprefix tests/,lifecycle process functional cluster)
-# make test-delta THIRD=1: the laws, the lives of all kinds of models, and each third file of the others, as CI runs them.
+# make test-delta MINUTES=40 FROM=7: the laws and the lives of all kinds of models, then the other files, the seventh first, while time is left; as CI runs them.
 ALWAYS := $(patsubst %,tests/fold/test_%.py,laws keyless_laws capture ledger quarantine snapshots_beside_log) tests/lifecycle/test_lives.py
 OTHERS = $(filter-out $(ALWAYS),$(sort $(wildcard $(addsuffix /test_*.py,$(TABLES) tests/fold))))
-LEVELS = $(if $(THIRD),$(ALWAYS) $(shell printf '%s\n' $(OTHERS) | awk 'NR % 3 == $(THIRD) % 3'),tests/fold $(TABLES))
+LEVELS = $(if $(MINUTES),--minutes $(MINUTES) $(ALWAYS) $(shell printf '%s\n' $(OTHERS) | awk '{ file[NR] = $$0 } END { for (i = 0; i < NR; i++) print file[($(FROM) - 1 + i) % NR + 1] }'),tests/fold $(TABLES))
 ON_ICEBERG := tests/lifecycle $(addprefix tests/functional/test_,iceberg.py iceberg_staging.py file_formats.py)
 
 # An archive of loaded and verified Java classes, and a jar of the files that Spark reads from conf/ by class path; see tests/java/bin/java.

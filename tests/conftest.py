@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,11 +38,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """A run has tables of one format."""
     parser.addoption("--file-format", choices=list(file_formats.CONFIGURATIONS), default="delta")
     parser.addoption("--accept-goldens", action="store_true", help="write tests/sql anew: `make golden`")
+    parser.addoption("--minutes", type=float, metavar="N", help="begin no test after N minutes, and name what is left")
+
+
+TIME_WAS_OVER = "no time was left"
+BEGAN = time.monotonic()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the format before a test module asks for it."""
     file_formats.choose(config.getoption("--file-format"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin no test, nor what its fixtures prepare, when time is over."""
+    minutes = item.config.getoption("--minutes")
+    if minutes is not None and time.monotonic() > BEGAN + 60 * minutes:
+        pytest.skip(TIME_WAS_OVER)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name the files of which tests did not run since time was over."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    left = Counter(report.nodeid.split("::")[0] for report in skipped if TIME_WAS_OVER in str(report.longrepr))
+    if left:
+        told = ", ".join(f"{path} ({count})" for path, count in left.items())
+        minutes = config.getoption("--minutes")
+        terminalreporter.write_line(f"{minutes:g} minutes were over: {left.total()} tests did not run: {told}")
 
 
 @pytest.fixture(scope="session")
