@@ -25,8 +25,9 @@ hypothesis.settings.register_profile("house", deadline=None)
 hypothesis.settings.load_profile("house")
 # The Makefile's profiles are the demo's; each project of a test has its own.
 os.environ.pop("DBT_PROFILES_DIR", None)
-# On two cores compiling thoroughly costs more than it gains. Spark's scripts read this variable.
-os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC"
+# On two cores compiling thoroughly costs a process of a minute more than it gains. Spark's scripts read this variable.
+LONG_LIVED = "-XX:ReservedCodeCacheSize=512m -XX:+UseParallelGC"
+os.environ["SPARK_SUBMIT_OPTS"] = f"-XX:TieredStopAtLevel=1 {LONG_LIVED}"
 # A server that stops while it is read from is what some tests are about: gRPC need not tell.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 # Starting Spark takes half as long with the classes that `make test` writes down: tests/java/bin/java.
@@ -99,7 +100,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     kept = os.environ.get("RECONCILE_SESSION")
     directory = Path(kept).absolute() if kept else tmp_path_factory.mktemp("session")
     directory.mkdir(parents=True, exist_ok=True)
-    with contextlib.chdir(directory):
+    with contextlib.chdir(directory), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_SUBMIT_OPTS", LONG_LIVED)
         # As in the session of a job, and fewer: else each VACUUM has thousands of tasks.
         few = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "4"}
         session = SparkSession.builder.config(map=mortal_files.SETTINGS | few).getOrCreate()
