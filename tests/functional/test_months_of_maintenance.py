@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from threading import Event, Thread
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
@@ -263,7 +264,7 @@ class Months(Shop):
 class Past:
     """What a test that is stopped has to know when it goes on, beside the tables. See `spark` in tests/conftest.py."""
 
-    file: str  # in the session's directory
+    file: str  # its path
     days: int = 0
     plot: list[dict[str, int]] = field(default_factory=list)
     of_shop: dict[str, Any] = field(default_factory=dict)
@@ -325,7 +326,10 @@ def _lived(
 ) -> list[dict[str, int]]:
     """Let the days pass; return the sizes at the end of each, and the time of a merge."""
     shop = Months(spark, f"months_of_{days}_days", timedelta(days=keep), timedelta(days=tombstones), worth)
-    past = Past.of_before(f"past-of-{days}-days") or Past(f"past-of-{days}-days")
+    # Beside the tables, so that neither is there without the other.
+    warehouse = Path(urlsplit(spark.conf.get("spark.sql.warehouse.dir")).path)
+    file = str(warehouse.parent / f"past-of-{days}-days")
+    past = Past.of_before(file) or Past(file)
     past.give_to(shop)
     moments = {days * number // 10 for number in range(1, 11)}
     with settings(shop.warehouse.spark, SMALL):
