@@ -1,9 +1,12 @@
 """Which files Spark leaves out by their names, links that lead nowhere or in a ring, names that Java does not see."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from reconcile_jobs.landing_area import broken_links, escaped, is_hidden, lies_open_below
+from plain_spark import Session
+from reconcile_jobs.landing_area import broken_links, escaped, files_of_batch, is_hidden, lies_open_below
 from reconcile_jobs.process.errors import UsageError
 
 
@@ -96,3 +99,29 @@ def test_a_directory_whose_name_begins_as_another_one_is_not_above_it(tmp_path: 
 def test_a_checkpoint_in_the_landing_area_would_be_appended_itself(path: str, is_open: bool):
     for directory in ("file:/a/land", "file:/a/land/", "file:///a/land"):
         assert lies_open_below(path, directory) == is_open
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    """A checkpoint after eleven micro-batches, whose tenth list of files has those of all before it, as Spark does."""
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "sources" / "0").mkdir(parents=True)
+    entries = [
+        json.dumps({"path": f"file:///landing/of%20{at}.json", "timestamp": 1, "batchId": at}) for at in range(12)
+    ]
+    # The eleventh micro-batch reads two lists, as after a run that was killed before it had made its micro-batch.
+    ends = [*range(10), 11]
+    for number, end in enumerate(ends):
+        (tmp_path / "offsets" / str(number)).write_text(f'v1\n{{"batchWatermarkMs": 0}}\n{{"logOffset": {end}}}')
+    for number, entry in enumerate(entries):
+        of = tmp_path / "sources" / "0" / (f"{number}.compact" if number == 9 else str(number))
+        of.write_text("\n".join(["v1", *(entries[:10] if number == 9 else [entry])]))
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize(("epoch", "numbers"), [(0, [0]), (8, [8]), (9, [9]), (10, [10, 11])])
+def test_a_micro_batch_has_its_own_files_though_spark_keeps_older_ones_in_its_list(
+    checkpoint: str, epoch: int, numbers: list[int]
+):
+    spark: Any = Session()
+    assert files_of_batch(spark, checkpoint, epoch) == [f"file:/landing/of {number}.json" for number in numbers]

@@ -338,6 +338,7 @@ def samples(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
     assert text.endswith("# EOF\n") and text.count("# EOF") == 1
     seen: set[str] = set()
     family, labels_seen = "", set()
+    units: dict[str, str] = {}
     for line in text.removesuffix("# EOF\n").split("\n")[:-1]:
         if type_ := re.fullmatch(rf"# TYPE ({_NAME}) gauge", line):
             family = type_[1]
@@ -346,6 +347,7 @@ def samples(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
             labels_seen = set()
         elif unit := re.fullmatch(rf"# UNIT ({_NAME}) (\w+)", line):
             assert unit[1] == family and family.endswith(f"_{unit[2]}")
+            units[family] = unit[2]
         elif help_ := re.fullmatch(rf"# HELP ({_NAME}) [^\n\\]+", line):
             assert help_[1] == family
         else:
@@ -358,6 +360,7 @@ def samples(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
                 for name, value in re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', sample[2] or "")
             }
             yield sample[1], labels, float(sample[3])
+    assert units == {name: "seconds" for name in seen if name.endswith("_seconds")}
 
 
 def values(text: str, name: str, **wanted: str) -> list[float]:
@@ -372,6 +375,8 @@ def test_the_metrics_are_those_of_the_state() -> None:
     assert values(text, "reconcile_model_records_behind", relation="demo.behind") == [1500]
     assert values(text, "reconcile_model_lag_seconds", relation="demo.behind") == [18000]
     assert values(text, "reconcile_model_lag_seconds", relation="demo.back") == [], "nobody knows"
+    up_to_date = metrics.text(state(models=[model(lag_seconds=0)]))
+    assert values(up_to_date, "reconcile_model_lag_seconds", relation="demo.fine") == [0], "0 is no absent number"
     assert values(text, "reconcile_model_quarantined_records", relation="demo.bad") == [1007]
     assert values(text, "reconcile_model_state", relation="demo.bad", state="wrong") == [1]
     assert sum(values(text, "reconcile_model_state", relation="demo.bad")) == 1
