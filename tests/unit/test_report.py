@@ -352,7 +352,7 @@ def samples(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
             assert help_[1] == family
         else:
             sample = _SAMPLE.fullmatch(line)
-            assert sample, line
+            assert sample and "{}" not in line, line
             assert sample[1] == family and (sample[2] not in labels_seen), "a sample comes once, in its family"
             labels_seen.add(sample[2])
             labels = {
@@ -375,12 +375,15 @@ def test_the_metrics_are_those_of_the_state() -> None:
     assert values(text, "reconcile_model_records_behind", relation="demo.behind") == [1500]
     assert values(text, "reconcile_model_lag_seconds", relation="demo.behind") == [18000]
     assert values(text, "reconcile_model_lag_seconds", relation="demo.back") == [], "nobody knows"
-    up_to_date = metrics.text(state(models=[model(lag_seconds=0)]))
+    up_to_date = metrics.text(state(models=[model(lag_seconds=0, drift=None)]))
     assert values(up_to_date, "reconcile_model_lag_seconds", relation="demo.fine") == [0], "0 is no absent number"
+    assert values(up_to_date, "reconcile_model_drift_findings", relation="demo.fine") == [0]
     assert values(text, "reconcile_model_quarantined_records", relation="demo.bad") == [1007]
     assert values(text, "reconcile_model_state", relation="demo.bad", state="wrong") == [1]
     assert sum(values(text, "reconcile_model_state", relation="demo.bad")) == 1
     assert values(text, "reconcile_model_parity", relation="demo.never", verdict="never") == [1]
+    assert values(text, "reconcile_model_parity", relation="demo.fine", verdict="never") == [0]
+    assert values(text, "reconcile_model_parity", relation="demo.fine", verdict="match") == [1]
     assert values(text, "reconcile_model_compared_timestamp_seconds", relation="demo.never") == []
     assert values(text, "reconcile_staging_appended_timestamp_seconds", staging=STAGING) == [1_795_000_000 - 3600]
     assert values(text, "reconcile_model_drift_findings", relation=HOSTILE) == [1], "its name is as it was"
