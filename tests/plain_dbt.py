@@ -115,6 +115,12 @@ def _text(file: Path, modified: int) -> str:
     return file.read_text()
 
 
+@functools.cache
+def _files(package: Path) -> list[tuple[Path, str]]:
+    """Return the files of a package's macros, each with its path in the package."""
+    return [(file, str(file.relative_to(package))) for file in sorted((package / "macros").glob("**/*.sql"))]
+
+
 class Macros:
     """The package's macros, to be called by their names; what is returned is a value, what is rendered a text.
 
@@ -124,28 +130,37 @@ class Macros:
     def __init__(
         self, context: dict[str, Any], package: Path = PACKAGE, replaced: Mapping[str, Mapping[str, str]] | None = None
     ) -> None:
-        self._macros: dict[str, Any] = {}
         context |= {**_environment.globals, "reconcile": self, "return": _return}
+        # A module costs a millisecond, and a test uses few of them: each is made when one of its macros is called.
+        self._context, self._texts, self._made = context, dict[str, str](), dict[str, Any]()
         left = dict(replaced or {})
-        for file in sorted((package / "macros").glob("**/*.sql")):
+        for file, path in _files(package):
             text = _text(file, file.stat().st_mtime_ns)
-            for found, planted in left.pop(str(file.relative_to(package)), {}).items():
+            for found, planted in left.pop(path, {}).items():
                 assert text.count(found) == 1, f"{file.name} has changed: plant this bug anew where now is {found!r}"
                 text = text.replace(found, planted)
-            self._macros |= _macros_of(text, context)
+            self._texts |= dict.fromkeys(_compiled(text)[1], text)
         assert not left, f"no such files: {left}"
 
+    def get(self, name: str) -> Any:
+        """Return a macro as Jinja has it; None if the package has none of this name."""
+        if name not in self._made and name in self._texts:
+            self._made |= _macros_of(self._texts[name], self._context)
+        return self._made.get(name)
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in self._macros:
+        macro = self.get(name)
+        if macro is None:
             raise AttributeError(f"the package has no macro {name}")
-        return functools.partial(_call, self._macros[name])
+        self.__dict__[name] = found = functools.partial(_call, macro)
+        return found
 
     def dispatched(self, name: str, types: Sequence[str], own: Mapping[str, Any]) -> Callable[..., Any]:
         """Return the form of a macro that dbt takes: a project's own form before the package's, of the first type.
 
         `own`: the macros of the project; `types`: the adapter, and those that it is built upon.
         """
-        for macros in (own, self._macros):
+        for macros in (own, self):
             for prefix in (*types, "default"):
                 if form := macros.get(f"{prefix}__{name}"):
                     return functools.partial(_call, form)
