@@ -124,6 +124,32 @@ def test_a_history_on_delta_has_no_change_data_feed_since_the_feed_has_a_column_
         assert macros.base_format_properties(form).get("delta.enableChangeDataFeed") == said
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("OR-ders", "orders"), ("ordexs", "orders"), ("xrders", "orders"), ("ordersx", "orders"), ("oorders", "orders"),
+        ("orers", "orders"), ("rders", "orders"), ("order", "orders"), ("odrers", "orders"), ("ordesr", "orders"),
+        ("oxdexs", None), ("oder", None), ("orderxy", None), ("roredrs", None), ("redors", None),
+        # Of short names nearly all are one letter apart.
+        ("IDS", "ids"), ("idz", None), ("id", None), ("idss", "ids"), ("shops", "shop_s"),
+    ],
+)  # fmt: skip
+def test_a_name_that_one_letter_or_a_sign_makes_is_meant(written: str, meant: str | None) -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    assert macros.nearest_name(written, ["ids", "orders", "Orders", "shop_s"]) == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("lake.orders", True), ("ice.lake.orders", True), ("my-ice.lake.orders", True), ("orders", False),
+        (".orders", False), ("lake.", False), ("a.ice.lake.orders", False), ("i ce.lake.orders", False),
+    ],
+)  # fmt: skip
+def test_a_text_is_the_name_of_a_relation_with_a_schema_alone_or_after_a_catalog(name: str, is_one: bool) -> None:
+    assert PlainProject(Recorder(), "demo").macros.is_name_of_relation(name) is is_one
+
+
 def test_what_is_printed_of_values_and_names_paints_nothing_on_a_terminal() -> None:
     project = Life(thing()).project
     assert project.macros.printable("Übel 一 \x1b[2J\x07\n\x85\u202e.") == "Übel 一 �[2J����."

@@ -86,6 +86,10 @@ def many(number: int) -> dict[str, str]:
     return {"id": "bigint", **{f"c{place}": "int" for place in range(2, number + 1)}}
 
 
+OPTIONS = (
+    "fresh", "fold_unchanged", "base_snapshot", "ignored_columns", "buckets", "cluster_by", "partial_records",
+    "row_ids", "range_deletes", "catalog",
+)  # fmt: skip
 DECLARED: dict[str, tuple[Shape, list[str]]] = {
     "columns of every wrong kind": (
         thing(columns={"id": "bigint", "_change_x": "int", "_Deleted": "int", "ID": "int", "size": {}, "a": "money"}),
@@ -121,13 +125,21 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
          *(f"column {name}: infinity_is_null must be true or false, and applies only to timestamp and timestamp_ntz; "
            "a string column keeps infinity as text" for name in "de")],
     ),
-    "options of Datastream's in a model of Spanner's": (
-        thing(SPANNER, columns={"id": "bigint", **{name: {"data_type": type_, "meta": said} for name, type_, said in (
-            ("a", "binary", {"encoding": "hex"}), ("b", "timestamp", {"infinity_is_null": True}),
-        )}}),
-        [f"column {name}: its meta has {option}, which applies only to files of Datastream; Spanner writes each type "
-         "in only one form; remove the option" for name, option in (("a", "encoding"), ("b", "infinity_is_null"))],
-    ),
+    **{
+        f"options of Datastream's in a model of {source}": (
+            thing(source, columns={"id": "bigint", **{
+                name: {"data_type": type_, "meta": said} for name, type_, said in (
+                    ("a", "binary", {"encoding": "hex"}), ("b", "timestamp", {"infinity_is_null": True}),
+                )
+            }}),
+            [f"column {name}: its meta has {option}, which applies only to files of Datastream; {writer} writes each "
+             "type in only one form; remove the option"
+             for name, option in (("a", "encoding"), ("b", "infinity_is_null"))],
+        )
+        for source, writer in (
+            (SPANNER, "Spanner"), (APPEND_TABLE, "append.py table"), (SNAPSHOTS, "append.py snapshot"),
+        )
+    },
     "zero dates that are none": (
         thing(columns={"id": "bigint", **{
             name: {"data_type": type_, "meta": {"zero_date": said}} for name, type_, said in (
@@ -266,9 +278,9 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
          f"column temperature: a cell has no column of this name; use only {OF_A_CELL}", NEVER],
     ),
     "switches that are neither on nor off": (
-        thing(meta={"fresh": "yes", "fold_unchanged": 1}),
-        ["meta fresh: 'yes' is neither true nor false; write one of them", (
-            "meta fold_unchanged: '1' is neither true nor false; write one of them"
+        thing(meta={"fresh": "yes", "fold_unchanged": 1, "partial_records": 0, "row_ids": 0, "range_deletes": 0}),
+        [f"meta {name}: '{said}' is neither true nor false; write one of them" for name, said in (
+            ("fresh", "yes"), ("fold_unchanged", 1), ("partial_records", 0), ("row_ids", 0), ("range_deletes", 0),
         )],
     ),
     "a fresh history": (
@@ -287,9 +299,9 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
         )],
     ),
     "options outside of meta": (
-        thing(config={"fresh": True, "buckets": 4, "cluster_by": "id"}),
+        thing(config=dict.fromkeys(OPTIONS, True)),
         [f"config {name}: it is outside of meta, where it has no effect; write `meta={{'{name}': ...}}`"
-         for name in ("fresh", "buckets", "cluster_by")],
+         for name in OPTIONS],
     ),
     "masks that are none": (
         thing(columns={"id": "bigint", **{name: {"data_type": type_, "meta": said} for name, type_, said in (
