@@ -147,6 +147,12 @@ def test_a_table_of_iceberg_notes_the_snapshot_of_its_declaration(columns: Colum
     assert properties(life)["reconcile.declared_in"] == "41 3", "the snapshots before are no ancestors of this one"
 
 
+def test_a_model_without_news_is_not_asked_whether_it_was_set_back_unless_its_quarantine_is_retried() -> None:
+    life = set_back_without_news(False)()
+    assert ran(life) == "nothing new"
+    assert not [sql for sql in life.warehouse.statements if "as ancestors," in sql]
+
+
 def test_a_table_of_delta_notes_no_version_since_a_restore_sets_back_its_properties_too() -> None:
     life = corrected()()
     ran(life)
@@ -608,11 +614,22 @@ def narrower() -> Life:
     return life
 
 
+def set_back_without_news(retry: bool) -> Callable[[], Life]:
+    """Return a model that was set back and has no news; its run asks for a retry, or not."""
+
+    def living() -> Life:
+        life = set_back()()
+        w = life.warehouse
+        w.staged, w.ledger, w.base_batch, w.delivered = 5, (5, 5), 5, 0
+        ask(life, retry)
+        return life
+
+    return living
+
+
 def set_back_and_wider() -> Life:
-    """Return a model that was set back and has no news; with its wider column all rows are written anew."""
-    life = set_back()()
-    w = life.warehouse
-    w.staged, w.ledger, w.base_batch, w.delivered = 5, (5, 5), 5, 0
+    """With its wider column all rows of such a model are written anew."""
+    life = set_back_without_news(False)()
     life.project.node("orders")["columns"]["size"]["data_type"] = "decimal(20,4)"
     return life
 
@@ -623,6 +640,8 @@ REFUSED = [
     Refusal(run(restored), [ROUNDS]),
     Refusal(run(set_back()), [SET_BACK]),
     Refusal(run(set_back(OTHER)), [SET_BACK]),
+    Refusal(run(set_back(snapshots=0, number=2)), [SET_BACK]),
+    Refusal(run(set_back_without_news(True)), [SET_BACK]),
     Refusal(run(set_back_and_wider), [SET_BACK]),
     Refusal(run(corrected(warehouse=GONE)), [f"{READS} but {STAGING} has 90 {LEFT} {REBUILD}"]),
     Refusal(run(nothing_to_retry(1)), [OF_RESTORED]),
