@@ -330,6 +330,17 @@ def test_both_tables_may_have_been_restored_and_the_ledger_still_knows() -> None
     assert "retried" not in ran(life)
 
 
+@pytest.mark.parametrize(("by_ledger", "by_quarantine"), [(2, 3), (3, 2)])
+def test_of_what_the_ledger_and_the_quarantine_know_the_earlier_batch_counts(
+    by_ledger: int, by_quarantine: int
+) -> None:
+    """The base table was restored to before two retries, the quarantine to before one of them."""
+    life = corrected(SHORT, retry=False)()
+    life.warehouse.ledger_retried, life.warehouse.first_marked = 2, by_ledger
+    properties(life, "quarantine")["reconcile.retried"] = f"1 {by_quarantine}"
+    assert ran(life).endswith("; quarantine retried from batch 2 on")
+
+
 @pytest.mark.parametrize(
     ("largest", "merged", "is_marked"), [(5, 7, False), (None, 7, True), (3, 7, True), (3, 0, False)]
 )
@@ -634,7 +645,19 @@ def set_back_and_wider() -> Life:
     return life
 
 
+def of_another_order() -> Life:
+    """Return a model whose base table has sequences of another form: a retry cannot compare them with new ones."""
+    life = corrected(SHORT)()
+    built = properties(life)
+    built["reconcile.declaration"] = json.dumps({**json.loads(built["reconcile.declaration"]), "sequence": "before"})
+    return life
+
+
 REFUSED = [
+    Refusal(
+        run(of_another_order),
+        ["demo.orders__base was built with other form of the order; rebuild it with " + REBUILD],
+    ),
     Refusal(run(corrected(ROUNDED, retry=False)), [ROUNDS]),
     Refusal(run(corrected(ROUNDED), empty=True), [ROUNDS]),
     Refusal(run(restored), [ROUNDS]),
