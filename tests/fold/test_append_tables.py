@@ -108,9 +108,13 @@ def test_what_cannot_be_ordered_is_quarantined_and_a_copy_without_a_number_is_th
 def test_a_stream_that_was_made_anew_is_a_generation(memory: Memory):
     later = "1732273200000"
     rows = [row(1, "before", "FF"), row(1, "anew", "1", source_timestamp=later)]
+    # Of these the time would tell the generation: the number alone does not.
+    rows += [row(2, "of no time", "FF", source_timestamp=said) for said in (None, "soon")]
     project = project_of(memory, "anew", rows, ", generations=['2024-11-22 00:00:00+00']")
     project.run()
     assert [r.value for r in memory.rows("anew.rows")] == ["anew"]
+    reasons = [r._change_error for r in memory.rows("anew.rows__quarantine")]
+    assert reasons == ["source_timestamp, which determines the generation, is missing or unreadable"] * 2
 
 
 BUGS = {

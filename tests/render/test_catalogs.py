@@ -374,6 +374,12 @@ def test_the_tables_of_the_package_have_the_format_of_their_catalog(target: str,
     assert account.startswith("merge into" if of_ledger == "iceberg" else "insert into")
 
 
+@pytest.mark.parametrize(("said", "expected"), [({}, "delta"), ({"file_format": None}, "delta"),
+                                             ({"file_format": "iceberg"}, "iceberg")])  # fmt: skip
+def test_a_model_that_says_no_format_is_of_delta(said: Mapping[str, Any], expected: str) -> None:
+    assert macros().file_format(SimpleNamespace(config=said)) == expected
+
+
 def test_models_of_two_formats_are_in_two_catalogs() -> None:
     life = Life(replace(thing(), catalogs=CATALOGS))
     life.warehouse.catalog = DELTA_CATALOG

@@ -12,7 +12,7 @@ import pytest
 from plain_dbt import CompilerError
 from recorder import normalized
 from refusals import Refusal, run, thing
-from shapes import MYSQL, ORACLE, OWN_SELECT, POSTGRESQL, SPANNER, Life
+from shapes import MYSQL, ORACLE, OWN_SELECT, POSTGRESQL, SPANNER, Life, Shape
 
 BEFORE = {"id": "bigint", "name": "varchar(10)", "size": "int"}
 GONE = {"id": "bigint", "name": "varchar(10)"}
@@ -109,6 +109,30 @@ def test_what_an_earlier_version_of_the_package_left_there_is_not_believed() -> 
     properties["reconcile.columns"] = json.dumps(before[:2]).encode().hex()
     ran(life)
     assert columns_of(life) == before
+
+
+@pytest.mark.parametrize("died", [False, True])
+@pytest.mark.parametrize("file_format", ["delta", "iceberg"])
+def test_a_table_of_before_gets_the_columns_by_which_keys_are_followed_once(file_format: str, died: bool) -> None:
+    """Iceberg reads a snapshot with the columns of its time. A run that died has perhaps added them already."""
+    life = Life(Shape(ORACLE, BEFORE, row_ids=True, file_format=file_format))
+    life.statements("first run")
+    properties = life.warehouse.properties["demo.orders__base"]
+    declaration = properties["reconcile.declaration"]
+    properties["reconcile.declaration"] = json.dumps({**json.loads(declaration), "transactions": "of before"})
+    added = ["_change_transaction", "_change_is_insert", "_change_contenders", "_change_displaced"]
+    there = dict.fromkeys([*BEFORE, "_change_sequence", "_deleted", "_row_id", *(added if died else [])], "string")
+    life.warehouse.column_types["select * from `demo`.`orders__base`"] = there
+    sent = life.statements("increment")
+    adds = [sql for sql in sent if sql.startswith("alter table `demo`.`orders__base` add columns (")]
+    empty = [
+        sql for sql in sent if re.fullmatch("insert into (`demo`.`orders__base`) select .* from \\1 where false", sql)
+    ]
+    assert (len(adds), len(empty)) == ((0, 0) if died else (1, int(file_format == "iceberg")))
+    assert re.findall(r"(_change_\w+) ", "".join(adds)) == ([] if died else added)
+    (said,) = (number for number, sql in enumerate(sent) if "'reconcile.declaration'" in sql)
+    assert [sent.index(sql) for sql in adds + empty] == list(range(said - len(adds + empty), said))
+    assert json.loads(properties["reconcile.declaration"]) == json.loads(declaration)
 
 
 # --- removed ----------------------------------------------------------------------------------------------------------

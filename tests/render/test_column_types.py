@@ -40,6 +40,35 @@ def test_iceberg_holds_small_integers_in_four_bytes(declared: str, of_iceberg: s
     assert macros.stored_type(declared, "delta") == declared
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["_file", "_pos", "_deleted", "_Deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"],
+)
+def test_a_column_whose_name_iceberg_has_for_itself_has_another_one_in_the_table(name: str) -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    for column in (name, f"`{name}`"):
+        assert macros.stored_column(column, "iceberg") == f"`_change{name}`"
+        assert [macros.stored_column(column, other) for other in ("delta", None)] == [column] * 2
+    assert macros.stored_column(f"`{name}s`", "iceberg") == f"`{name}s`"
+
+
+@pytest.mark.parametrize(("former", "now", "is_obstacle"), [
+    ("tinyint", "smallint", False), ("smallint", "int", False), ("int", "bigint", False), ("bigint", "int", True),
+    ("smallint", "tinyint", True), ("decimal(10,2)", "decimal(11,2)", False), ("decimal(10,2)", "decimal(11,3)", False),
+    ("decimal(10,2)", "decimal(10,3)", True), ("decimal(10,2)", "decimal(12,1)", True),
+    ("varchar(5)", "varchar(6)", False), ("varchar(5)", "varchar(4)", True), ("varchar(5)", "string", False),
+    ("string", "varchar(5)", True), ("float", "double", True), ("int", "decimal(10,0)", True),
+    ("date", "timestamp", True),
+])  # fmt: skip
+def test_a_type_is_wider_if_it_reads_each_text_as_the_same_value(former: str, now: str, is_obstacle: bool) -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    types = macros.column_type(former), macros.column_type(now)
+    assert bool(macros.obstacle_to_widening(*types)) is is_obstacle
+    # Digits that were rounded away are not known; those before the point are all there.
+    rounds_less = former.startswith("decimal") and types[0]["scale"] != types[1].get("scale")
+    assert bool(macros.obstacle_to_widening(*types, True)) is (is_obstacle or rounds_less)
+
+
 @pytest.mark.parametrize(("declared", "source", "expected"), [
     ("hex", None, "hex"), ("base64", "hex", "base64"), (None, "hex", "hex"), (None, None, "unknown"),
 ])  # fmt: skip

@@ -169,3 +169,13 @@ def test_a_position_lies_in_the_log_between_the_times_around_it() -> None:
     (of_position,) = [one for one in sql.split(" + ") if "section scn" in one]
     compared = re.findall(r"changed_at >= to_timestamp\('([^']+)'\) (or|and)", of_position)
     assert compared == [(times[2], "or"), (times[1], "and")]
+
+
+@pytest.mark.parametrize("generations", [
+    [BEGAN, BEGAN], [BEGAN, "2026-11-21 01:00:00+01"], [SCN, SCN], [SCN["read_timestamp"], SCN],
+    # Of a log that began anew, positions are compared with the positions in it alone, and times with all.
+    [FILE, {**FILE, "log_position": 5}, {**FILE, "log_file": "mysql-bin.1000000", "log_position": 4}],
+])  # fmt: skip
+def test_generations_may_begin_at_one_moment_or_place(generations: list[Any]) -> None:
+    source = MYSQL if FILE in generations else ORACLE
+    assert of(source, generations).change_records

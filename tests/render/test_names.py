@@ -117,11 +117,67 @@ def test_a_base_table_of_delta_keeps_names_that_parquet_has_not(character: str) 
         assert ("delta.columnMapping.mode" in macros.base_format_properties(form)) is mapped
 
 
+@pytest.mark.parametrize(("type_", "needs"), [
+    ("timestamp_ntz", True), ("array<timestamp_ntz>", True), ("map<string,timestamp_ntz>", True), ("timestamp", False),
+])  # fmt: skip
+def test_a_base_table_of_delta_says_that_it_has_moments_without_a_zone_at_any_depth(type_: str, needs: bool) -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    form = {"file_format": "delta", "columns": [{"name": "a", "type": macros.column_type(type_)}]}
+    assert ("delta.feature.timestampNtz" in macros.base_format_properties(form)) is needs
+
+
+def test_a_merge_marks_rows_and_does_not_write_their_files_again() -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    of_delta, of_iceberg = (
+        macros.base_format_properties({"file_format": name, "columns": []}) for name in ("delta", "iceberg")
+    )
+    assert of_delta["delta.enableDeletionVectors"] == "true"
+    assert {of_iceberg[f"write.{kind}.mode"] for kind in ("merge", "update", "delete")} == {"merge-on-read"}
+    # Version 2 has files of deletes, which each read joins; a weaker level lets two runs insert one key twice.
+    assert (of_iceberg["format-version"], of_iceberg["write.merge.isolation-level"]) == ("3", "serializable")
+    # The first 16 characters of a sequence are no more than its generation and the beginning of its place.
+    assert of_iceberg["write.metadata.metrics.column._change_sequence"] == "full"
+
+
+def test_the_label_of_an_earlier_moment_wins_over_what_a_model_sets_and_that_over_the_format() -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    own = {"format-version": "2", "reconcile.as_of": "now", "owner": "shop"}
+    said = macros.properties_of("iceberg", {"label": "batch 2"}, own)
+    assert (said["format-version"], said["reconcile.as_of"], said["owner"]) == ("2", "batch 2", "shop")
+    assert macros.properties_of("delta", None, own) == own
+
+
 def test_a_history_on_delta_has_no_change_data_feed_since_the_feed_has_a_column_of_its_name() -> None:
     macros = PlainProject(Recorder(), "demo").macros
     for materialized, said in (("history", "false"), ("current_state", None)):
         form = {"file_format": "delta", "columns": [], "materialized": materialized}
         assert macros.base_format_properties(form).get("delta.enableChangeDataFeed") == said
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("OR-ders", "orders"), ("ordexs", "orders"), ("xrders", "orders"), ("ordersx", "orders"), ("oorders", "orders"),
+        ("orers", "orders"), ("rders", "orders"), ("order", "orders"), ("odrers", "orders"), ("ordesr", "orders"),
+        ("oxdexs", None), ("oder", None), ("orderxy", None), ("roredrs", None), ("redors", None),
+        # Of short names nearly all are one letter apart.
+        ("IDS", "ids"), ("idz", None), ("id", None), ("idss", "ids"), ("shops", "shop_s"),
+    ],
+)  # fmt: skip
+def test_a_name_that_one_letter_or_a_sign_makes_is_meant(written: str, meant: str | None) -> None:
+    macros = PlainProject(Recorder(), "demo").macros
+    assert macros.nearest_name(written, ["ids", "orders", "Orders", "shop_s"]) == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("lake.orders", True), ("ice.lake.orders", True), ("my-ice.lake.orders", True), ("orders", False),
+        (".orders", False), ("lake.", False), ("a.ice.lake.orders", False), ("i ce.lake.orders", False),
+    ],
+)  # fmt: skip
+def test_a_text_is_the_name_of_a_relation_with_a_schema_alone_or_after_a_catalog(name: str, is_one: bool) -> None:
+    assert PlainProject(Recorder(), "demo").macros.is_name_of_relation(name) is is_one
 
 
 def test_what_is_printed_of_values_and_names_paints_nothing_on_a_terminal() -> None:

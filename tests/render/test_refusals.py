@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sqlite3
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -86,6 +87,10 @@ def many(number: int) -> dict[str, str]:
     return {"id": "bigint", **{f"c{place}": "int" for place in range(2, number + 1)}}
 
 
+OPTIONS = (
+    "fresh", "fold_unchanged", "base_snapshot", "ignored_columns", "buckets", "cluster_by", "partial_records",
+    "row_ids", "range_deletes", "catalog",
+)  # fmt: skip
 DECLARED: dict[str, tuple[Shape, list[str]]] = {
     "columns of every wrong kind": (
         thing(columns={"id": "bigint", "_change_x": "int", "_Deleted": "int", "ID": "int", "size": {}, "a": "money"}),
@@ -121,13 +126,21 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
          *(f"column {name}: infinity_is_null must be true or false, and applies only to timestamp and timestamp_ntz; "
            "a string column keeps infinity as text" for name in "de")],
     ),
-    "options of Datastream's in a model of Spanner's": (
-        thing(SPANNER, columns={"id": "bigint", **{name: {"data_type": type_, "meta": said} for name, type_, said in (
-            ("a", "binary", {"encoding": "hex"}), ("b", "timestamp", {"infinity_is_null": True}),
-        )}}),
-        [f"column {name}: its meta has {option}, which applies only to files of Datastream; Spanner writes each type "
-         "in only one form; remove the option" for name, option in (("a", "encoding"), ("b", "infinity_is_null"))],
-    ),
+    **{
+        f"options of Datastream's in a model of {source}": (
+            thing(source, columns={"id": "bigint", **{
+                name: {"data_type": type_, "meta": said} for name, type_, said in (
+                    ("a", "binary", {"encoding": "hex"}), ("b", "timestamp", {"infinity_is_null": True}),
+                )
+            }}),
+            [f"column {name}: its meta has {option}, which applies only to files of Datastream; {writer} writes each "
+             "type in only one form; remove the option"
+             for name, option in (("a", "encoding"), ("b", "infinity_is_null"))],
+        )
+        for source, writer in (
+            (SPANNER, "Spanner"), (APPEND_TABLE, "append.py table"), (SNAPSHOTS, "append.py snapshot"),
+        )
+    },
     "zero dates that are none": (
         thing(columns={"id": "bigint", **{
             name: {"data_type": type_, "meta": {"zero_date": said}} for name, type_, said in (
@@ -266,9 +279,9 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
          f"column temperature: a cell has no column of this name; use only {OF_A_CELL}", NEVER],
     ),
     "switches that are neither on nor off": (
-        thing(meta={"fresh": "yes", "fold_unchanged": 1}),
-        ["meta fresh: 'yes' is neither true nor false; write one of them", (
-            "meta fold_unchanged: '1' is neither true nor false; write one of them"
+        thing(meta={"fresh": "yes", "fold_unchanged": 1, "partial_records": 0, "row_ids": 0, "range_deletes": 0}),
+        [f"meta {name}: '{said}' is neither true nor false; write one of them" for name, said in (
+            ("fresh", "yes"), ("fold_unchanged", 1), ("partial_records", 0), ("row_ids", 0), ("range_deletes", 0),
         )],
     ),
     "a fresh history": (
@@ -287,9 +300,9 @@ DECLARED: dict[str, tuple[Shape, list[str]]] = {
         )],
     ),
     "options outside of meta": (
-        thing(config={"fresh": True, "buckets": 4, "cluster_by": "id"}),
+        thing(config=dict.fromkeys(OPTIONS, True)),
         [f"config {name}: it is outside of meta, where it has no effect; write `meta={{'{name}': ...}}`"
-         for name in ("fresh", "buckets", "cluster_by")],
+         for name in OPTIONS],
     ),
     "masks that are none": (
         thing(columns={"id": "bigint", **{name: {"data_type": type_, "meta": said} for name, type_, said in (
@@ -1744,6 +1757,56 @@ def test_the_copy_that_the_job_keeps_is_a_base_snapshot_without_a_word_in_the_mo
     life.project.run("orders")
     assert any("from `demo`.`orders__snapshot`" in sql for sql in life.warehouse.statements if "create" in sql)
     assert not any("kind not in ('purge', 'snap" in sql for sql in life.warehouse.statements), "it says itself"
+
+
+class Newest:
+    """Spark's `max_by`, for SQLite."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, int | None]] = []
+
+    def step(self, value: int | None, by: int) -> None:
+        self.rows.append((by, value))
+
+    def finalize(self) -> int | None:
+        return max(self.rows)[1]
+
+
+# relation, kind, first and last batch, largest batch of the base table, number of a retry
+Entry = tuple[str, str, int, int, int | None, int | None]
+OWN_ENTRIES: list[Entry] = [("demo.orders", "rebuild", 1, 2, 2, None), ("demo.orders", "apply", 3, 3, 3, None)]
+OF_OTHERS: list[Entry] = [("demo.a", "apply", 1, 3, 3, None), ("demo.b", "apply", 1, 3, 1, None)]
+
+
+@pytest.mark.parametrize(
+    ("entries", "largest"),
+    [
+        (OWN_ENTRIES, 2), (OWN_ENTRIES[::-1], 2), ([*OF_OTHERS, *OWN_ENTRIES], 2), ([*OF_OTHERS, OWN_ENTRIES[1]], 3),
+        # To which nothing came since, the batch before that.
+        ([("demo.orders", "rebuild", 1, 1, 1, None)], 1),
+        ([("demo.orders", "rebuild", 1, 1, 1, None), ("demo.orders", "replay", 1, 0, 7, None)], 1),
+        # Of a model that is not yet built, the models of the same object; the smallest batch counts.
+        (OF_OTHERS, 1), (OF_OTHERS[::-1], 1), ([("demo.a", "apply", 1, 3, 3, None)], 3),
+        # A mark says that the largest batch shows nothing.
+        ([*OWN_ENTRIES, ("demo.orders", "replay", 2, 3, 3, 1)], None),
+        *(([(STAGING, kind, 1, 2, None, None), *OF_OTHERS], 1) for kind in ("purge", "snapshot", "erasure")),
+    ],
+)  # fmt: skip
+def test_the_ledger_shows_which_batch_the_base_table_had_when_a_batch_was_applied(
+    entries: list[Entry], largest: int | None
+) -> None:
+    """The statement is run as it is, by SQLite; the batch that was purged is 2."""
+    life = Life(thing())
+    with life.project._of(life.project.node("orders")):
+        asked = re.sub(r"\bif\(", "iif(", life.project.macros._batch_when_applied(["shop.orders"], 2))
+    with sqlite3.connect(":memory:") as database:
+        database.create_aggregate("max_by", 2, Newest)  # type: ignore[arg-type]
+        database.execute("attach ':memory:' as demo")
+        columns = "relation, kind, first_batch, last_batch, base_batch, retried, object"
+        database.execute(f"create table demo.reconcile_ledger ({columns})")
+        rows = [*((*entry, "shop.orders") for entry in entries), (*OWN_ENTRIES[0][:4], 0, None, "shop.others")]
+        database.executemany("insert into demo.reconcile_ledger values (?, ?, ?, ?, ?, ?, ?)", rows)
+        assert database.execute(asked).fetchall() == [(largest,)]
 
 
 def test_a_base_snapshot_of_other_columns_is_taken_if_no_record_of_it_is_read_again() -> None:

@@ -38,12 +38,14 @@ def beside_another(**said: Any) -> Callable[[], Life]:
     return living
 
 
-def purged(shape: Any, batch: int) -> Callable[[], Life]:
+def purged(shape: Any, batch: int, copy: int | None = None) -> Callable[[], Life]:
+    """Return a model whose staging table was purged up to a batch; its copy may have come further."""
+
     def living() -> Life:
         life = built(shape, {"batch": 2})()
         life._purge()
         life.warehouse.has("lake.orders_kept", reconcile__base_snapshot=str(batch))
-        life.warehouse.purges, life.warehouse.base_batch = {life.shape.object: batch}, batch
+        life.warehouse.purges, life.warehouse.base_batch = {life.shape.object: batch}, copy or batch
         life.warehouse.column_types["orders_kept"] = life.warehouse.column_types["orders_kept"] | {
             "_row_id": "string", "_change_transaction": "string", "_change_is_insert": "boolean",
             "_change_contenders": "array<struct<address:string,sequence:string,time:timestamp,batch:bigint>>",
@@ -103,9 +105,12 @@ REFUSED = [
         ["restore is batch 2, and staging was purged up to batch 1: the deletes without a key that came later would be "
          "applied too; restore the base table by the means of its format, and run the model"],
     ),
-    Refusal(
-        run(purged(SHAPES["mysql_after_a_purge"], 3)),
-        ["restore is batch 2, and staging was purged: " + ROWS_FROM.format(3)],
+    *(
+        Refusal(
+            run(purged(SHAPES["mysql_after_a_purge"], purge, copy)),
+            ["restore is batch 2, and staging was purged: " + ROWS_FROM.format(3)],
+        )
+        for purge, copy in ((3, 3), (1, 3))
     ),
     Refusal(
         run(built(thing(config={"full_refresh": False}))),
@@ -124,6 +129,14 @@ def test_the_last_batch_is_one_that_exists() -> None:
     life = built(restore={"batch": 3})()
     life.project.begin("run", ["orders"])
     assert life.project.materialize(life.project.node("orders")).startswith("REBUILD batches 1-3: ")
+
+
+@pytest.mark.parametrize(("purge", "copy"), [(2, 2), (1, 2), (1, 1)])
+def test_a_model_may_be_put_back_to_the_batch_of_the_copy_with_which_it_begins(purge: int, copy: int) -> None:
+    life = purged(SHAPES["mysql_after_a_purge"], purge, copy)()
+    life.project.begin("run", ["orders"])
+    said = life.project.materialize(life.project.node("orders"))
+    assert said.startswith("REBUILD")
 
 
 @pytest.mark.parametrize("name", ["mysql_composite_key", "oracle", "mysql_history", "iceberg_mysql"])

@@ -147,6 +147,12 @@ def test_a_table_of_iceberg_notes_the_snapshot_of_its_declaration(columns: Colum
     assert properties(life)["reconcile.declared_in"] == "41 3", "the snapshots before are no ancestors of this one"
 
 
+def test_a_model_without_news_is_not_asked_whether_it_was_set_back_unless_its_quarantine_is_retried() -> None:
+    life = set_back_without_news(False)()
+    assert ran(life) == "nothing new"
+    assert not [sql for sql in life.warehouse.statements if "as ancestors," in sql]
+
+
 def test_a_table_of_delta_notes_no_version_since_a_restore_sets_back_its_properties_too() -> None:
     life = corrected()()
     ran(life)
@@ -322,6 +328,17 @@ def test_both_tables_may_have_been_restored_and_the_ledger_still_knows() -> None
     (asked,) = (sql for sql in w.statements if sql.startswith("select min(first_batch)"))
     assert asked.endswith("where relation = 'demo.orders' and retried > 1")
     assert "retried" not in ran(life)
+
+
+@pytest.mark.parametrize(("by_ledger", "by_quarantine"), [(2, 3), (3, 2)])
+def test_of_what_the_ledger_and_the_quarantine_know_the_earlier_batch_counts(
+    by_ledger: int, by_quarantine: int
+) -> None:
+    """The base table was restored to before two retries, the quarantine to before one of them."""
+    life = corrected(SHORT, retry=False)()
+    life.warehouse.ledger_retried, life.warehouse.first_marked = 2, by_ledger
+    properties(life, "quarantine")["reconcile.retried"] = f"1 {by_quarantine}"
+    assert ran(life).endswith("; quarantine retried from batch 2 on")
 
 
 @pytest.mark.parametrize(
@@ -608,21 +625,46 @@ def narrower() -> Life:
     return life
 
 
+def set_back_without_news(retry: bool) -> Callable[[], Life]:
+    """Return a model that was set back and has no news; its run asks for a retry, or not."""
+
+    def living() -> Life:
+        life = set_back()()
+        w = life.warehouse
+        w.staged, w.ledger, w.base_batch, w.delivered = 5, (5, 5), 5, 0
+        ask(life, retry)
+        return life
+
+    return living
+
+
 def set_back_and_wider() -> Life:
-    """Return a model that was set back and has no news; with its wider column all rows are written anew."""
-    life = set_back()()
-    w = life.warehouse
-    w.staged, w.ledger, w.base_batch, w.delivered = 5, (5, 5), 5, 0
+    """With its wider column all rows of such a model are written anew."""
+    life = set_back_without_news(False)()
     life.project.node("orders")["columns"]["size"]["data_type"] = "decimal(20,4)"
     return life
 
 
+def of_another_order() -> Life:
+    """Return a model whose base table has sequences of another form: a retry cannot compare them with new ones."""
+    life = corrected(SHORT)()
+    built = properties(life)
+    built["reconcile.declaration"] = json.dumps({**json.loads(built["reconcile.declaration"]), "sequence": "before"})
+    return life
+
+
 REFUSED = [
+    Refusal(
+        run(of_another_order),
+        ["demo.orders__base was built with other form of the order; rebuild it with " + REBUILD],
+    ),
     Refusal(run(corrected(ROUNDED, retry=False)), [ROUNDS]),
     Refusal(run(corrected(ROUNDED), empty=True), [ROUNDS]),
     Refusal(run(restored), [ROUNDS]),
     Refusal(run(set_back()), [SET_BACK]),
     Refusal(run(set_back(OTHER)), [SET_BACK]),
+    Refusal(run(set_back(snapshots=0, number=2)), [SET_BACK]),
+    Refusal(run(set_back_without_news(True)), [SET_BACK]),
     Refusal(run(set_back_and_wider), [SET_BACK]),
     Refusal(run(corrected(warehouse=GONE)), [f"{READS} but {STAGING} has 90 {LEFT} {REBUILD}"]),
     Refusal(run(nothing_to_retry(1)), [OF_RESTORED]),

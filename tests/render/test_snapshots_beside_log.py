@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from shapes import ORDERS, SHAPES, Life
+from shapes import BESIDE_SPANNER, ORDERS, SHAPES, SPANNER, Life
+
+LARGE = dict(SHAPES["postgresql_beside_a_large_snapshot"].snapshot)
 
 
 @pytest.mark.parametrize(("begun", "first"), [(2, 2), (4, 4), (5, 4)], ids=["applied before", "the first", "later"])
@@ -48,6 +50,60 @@ def test_a_large_snapshot_is_compared_by_buckets_where_a_cast_reads_its_rows_exa
     assert not compares(snapshot={**snapshot, "columns": {**types, "total": "decimal(38,12)"}})
     assert compares(snapshot={**snapshot, "columns": {**types, "id": "int"}})
     assert not compares(materialized="history")
+
+
+def test_a_large_snapshot_of_any_type_that_can_be_hashed_is_compared_by_buckets() -> None:
+    scalars = [
+        "boolean", "tinyint", "smallint", "int", "bigint", "decimal(38,10)", "float", "double", "string", "binary",
+        "date", "timestamp", "timestamp_ntz",
+    ]  # fmt: skip
+    columns = {"id": "bigint", **{f"c{number}": type_ for number, type_ in enumerate(scalars)}}
+    beside = {**LARGE, "columns": columns}
+    assert compares(columns=columns, snapshot=beside)
+    for other in ("array<int>", "map<string,int>", "variant"):
+        columns = {"id": "bigint", "x": other}
+        assert not compares(columns=columns, snapshot={**beside, "columns": columns}), other
+
+
+def test_a_large_snapshot_of_masked_columns_or_of_partial_records_is_compared_row_by_row() -> None:
+    """Its rows are masked before they are read, and an update of some columns says nothing of the others."""
+    columns = {"id": "bigint", "name": {"data_type": "string", "meta": {"mask": "sha256"}}}
+    of_table = {**LARGE, "columns": {"id": "bigint", "name": "string"}}
+    assert compares(columns={**columns, "name": "string"}, snapshot=of_table)
+    assert not compares(columns=columns, snapshot=of_table)
+    assert not compares(source=SPANNER, snapshot={**BESIDE_SPANNER, "rows": 100_000})
+
+
+def test_a_snapshot_in_the_first_batch_of_a_range_is_applied() -> None:
+    life = Life(SHAPES["postgresql_beside_a_snapshot"])
+    life.statements("first run")
+    life.warehouse.properties["demo.orders__base"]["reconcile.snapshot_applied"] = "1 0001"
+    life._increment()
+    life._knows(4)
+    life.project.begin("run", ["orders"])
+    assert "repaired at pg_snapshot" in life.project.materialize(life.project.node("orders"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "before"), [("binlog", "1 day"), ("scn", "1 day"), ("lsn", "2 hours"), ("pg_snapshot", None)]
+)
+def test_the_time_of_a_change_may_be_that_of_its_statement_a_day_before_its_commit(
+    kind: str, before: str | None
+) -> None:
+    """So in MySQL and Oracle. A transaction's id, and Spanner's moment, need no time beside them."""
+    macros = Life(SHAPES["postgresql_beside_a_snapshot"]).project.macros
+    staged = {"position_kind": kind, "position": "1", "taken_at": "2026-11-21T11:33:13Z", "uncertainty": "2 hours"}
+    position, taken_at = macros.position_of_staged(staged), "to_timestamp('2026-11-21T11:33:13Z')"
+    assert position["from"] == (before and f"{taken_at} - interval '{before}'")
+    assert position["to"] == (before and f"{taken_at} + interval '2 hours'")
+    assert position["contains_backfills_until"] == f"{taken_at} + interval '2 hours'"
+
+
+def test_a_moment_has_its_nanoseconds_in_the_order_however_many_digits_it_is_written_with() -> None:
+    macros = Life(SHAPES["spanner"]).project.macros
+    moments = {"": 0, ".000000001": 1, ".1": 10**8, ".100000001": 10**8 + 1, ".999999999": 10**9 - 1}
+    of = {text: macros.hex_of_moment(f"1970-01-02T00:00:01{text}Z") for text in moments}
+    assert of == {text: f"{86_401 * 10**9 + number:016X}" for text, number in moments.items()}
 
 
 def test_types_that_a_macro_was_given_are_compared_with_the_declared_ones() -> None:

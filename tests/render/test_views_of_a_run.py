@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from plain_dbt import CompilerError
+from plain_dbt import CompilerError, Relation
 from shapes import SHAPES, Life
 
 GROWING = [name for name, shape in SHAPES.items() if "increment" in shape.phases]
@@ -64,6 +64,35 @@ def test_a_model_without_news_asks_its_base_table_what_it_was_built_from() -> No
     built["reconcile.declaration"] = built["reconcile.declaration"].replace('"columns": "', '"columns": "0')
     with pytest.raises(CompilerError, match="orders__base was built with other columns"):
         run(life)
+
+
+@pytest.mark.parametrize(
+    ("listed", "known"),
+    [
+        ("reconcile.definition={0}", True), ("a=b, reconcile.definition={0}, c=d", True),
+        ("a=b,reconcile.definition={0}", True),
+        ("reconcile.as_of=batch 2, reconcile.definition={0}", False), ("reconcile.definition={0}0", False),
+        ("a.reconcile.definition={0}", False), ("", False),
+    ],
+)  # fmt: skip
+def test_the_definition_of_a_view_is_known_from_what_dbt_has_read_unless_it_is_of_another_moment(
+    listed: str, known: bool
+) -> None:
+    digest = "0123456789abcdef" * 2
+    view = Relation("demo", "orders", "view", f"Type: VIEW\nTable Properties: [{listed.format(digest)}]\nx")
+    macros = Life(SHAPES["mysql_composite_key"]).project.macros
+    assert macros.cached_definition(view) == (digest if known else None)
+    assert macros.cached_definition(Relation("demo", "orders", "view")) is None
+
+
+@pytest.mark.parametrize(
+    ("base", "deletes", "is_so"), [(5, 3, True), (5, 4, True), (5, 2, False), (4, 3, False), (6, 3, False)]
+)
+def test_tables_are_as_the_ledger_says_also_if_a_run_that_died_has_added_deletes(
+    base: int, deletes: int, is_so: bool
+) -> None:
+    account = {"base_batch": base, "ledger_base_batch": 5, "deletes_batch": deletes, "ledger_deletes_batch": 3}
+    assert Life(SHAPES["oracle"]).project.macros.tables_are_as_applied(account) is is_so
 
 
 def test_a_run_that_finds_its_base_table_ahead_asks_the_ledger_anew() -> None:
