@@ -61,6 +61,9 @@ def _teach(database: sqlite3.Connection, raised: list[str]) -> None:
     database.create_function(
         "get_json_object", 2, lambda text, path: _at(json.loads(text), path.removeprefix("$.").split("."))
     )
+    database.create_function("to_json", 1, lambda of: json.dumps(json.loads(of)[1]))
+    database.create_function("sort_array", 1, lambda values: values)
+    database.create_aggregate("collect_set", 1, _Set)  # type: ignore[arg-type]
     database.create_aggregate("max_by", 2, _MaxBy)  # type: ignore[arg-type]
 
 
@@ -74,6 +77,19 @@ def _struct(*said: Any) -> str:
     names, values = said[::2], said[1::2]
     order = ["" if value is None else f"{value:020}" if isinstance(value, int) else f"={value}" for value in values]
     return json.dumps([order, dict(zip(names, values, strict=True))])
+
+
+class _Set:
+    """The different values, as a list in JSON in their order."""
+
+    def __init__(self) -> None:
+        self._values: set[Any] = set()
+
+    def step(self, value: Any) -> None:
+        self._values |= {value} - {None}
+
+    def finalize(self) -> str:
+        return json.dumps(sorted(self._values))
 
 
 class _MaxBy:

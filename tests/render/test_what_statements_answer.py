@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from by_sqlite import RaisedError, answer
 from plain_dbt import PlainProject, Relation
 from recorder import Recorder
 from refusals import THINGS, thing
-from shapes import MYSQL, ORACLE, STAGING, Life
+from shapes import MYSQL, ORACLE, SHAPES, STAGING, Life
 
 LEDGER, CHANGES = "demo.reconcile_ledger", "demo.orders__changes"
 
@@ -222,7 +224,7 @@ def test_rows_in_flight_are_those_of_the_last_run_of_this_very_test() -> None:
         of_this | {"run_id": "1", "key": "older"}, *(other | {"run_id": "2", "key": "another"} for other in others),
     ]  # fmt: skip
     comparison = {"test": "t", "model": Relation("demo", "orders"), "compared_to": "lake.orders_source"}
-    tables = {"demo.reconcile_parity": runs, "demo.reconcile_parity_differences": differences}
+    tables: dict[str, Any] = {"demo.reconcile_parity": runs, "demo.reconcile_parity_differences": differences}
     assert answer(macros._last_comparison(comparison), tables) == [("2", "in_flight", 1)]
     assert answer(macros._keys_in_flight(comparison, "2"), tables) == [("k1",), ("k2",)]
 
@@ -329,3 +331,51 @@ def test_a_key_is_lost_that_was_taken_before_it_was_given_up_in_one_transaction(
         found = asked_of_log("no_shifted_keys", *records, source=source)
         assert bool(found) is is_lost, source
         assert {(row[0], row[2]) for row in found} <= {(7, "t2")}
+
+
+# --- several sources, and deletes without a key ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("materialized", ["current_state", "history"])
+def test_a_key_that_several_sources_have_is_named_with_them_and_one_of_no_value_is_none(materialized: str) -> None:
+    """Of a history its current versions count: a row may have gone to another source."""
+    life = Life(replace(SHAPES["mysql_shards"], materialized=materialized))
+    rows = [
+        {"shard": shard, "order_id": order, "line": number, "is_current": is_current}
+        for shard, order, number, is_current in [
+            ("a", 1, 1, True), ("b", 1, 1, True), ("a", 2, 1, True), ("b", 2, 1, False), ("a", 3, 1, True),
+            ("a", 3, 1, False), ("a", 4, 1, True), ("b", 4, 2, True), ("a", None, 1, True), ("b", None, 1, True),
+            ("a", 5, None, True), ("b", 5, None, True),
+        ]
+    ]  # fmt: skip
+    sql = life.project.test("keys_are_disjoint", "orders", which="compile")
+    found = answer(sql, {"demo.orders": rows}, structs=())
+    shards = [[json.loads(shard) for shard in json.loads(row[3])] for row in found]
+    assert [row[:3] for row in found] == [(1, 1, 2)] + ([] if materialized == "history" else [(2, 1, 2)])
+    assert shards == [[{"shard": "a"}, {"shard": "b"}]] * len(found)
+
+
+def test_of_copies_of_a_delete_without_a_key_the_first_batch_and_the_least_time_and_id_are_kept() -> None:
+    """One row for each address and place in the log; whichever copy says it, its transaction is known."""
+    life = Life(thing(ORACLE))
+    macros, node = life.project.macros, life.project.node("orders")
+
+    def change(
+        row: str | None, place: str, batch: int, at: str, told: str, transaction: str | None, **said: Any
+    ) -> dict[str, Any]:
+        return {
+            "id": None, "_row_id": row, "_change_type": "delete", "_change_sequence": place, "_change_batch": batch,
+            "_change_time": at, "_change_id": told, "_change_transaction": transaction, "_change_error": None, **said,
+        }  # fmt: skip
+
+    changes = [
+        change("A", "0/1", 4, "12:00", "b", "t"), change("A", "0/1", 3, "12:01", "a", None),
+        change("A", "0/1", 5, "12:00", "c", None), change("A", "0/2", 5, "12:02", "d", None),
+        change("B", "0/1", 6, "12:03", "e", "u"), change("A", "0/1", 1, "11:00", "0", "t", id=7),
+        change("A", "0/1", 1, "11:00", "0", "t", _change_error="bad"),
+    ]  # fmt: skip
+    sql = macros.keyless_deletes("`demo`.`changes`", macros.keyless_deletes_of(node), ["id"])
+    assert sorted(answer(sql, {"demo.changes": changes}, structs=("first",))) == [
+        ("A", "0/1", "12:00", "b", 3, "t", 3), ("A", "0/2", "12:02", "d", 5, None, 1),
+        ("B", "0/1", "12:03", "e", 6, "u", 1),
+    ]  # fmt: skip
