@@ -230,6 +230,10 @@ def test_a_schema_that_follows_another_is_noted_and_fails_no_test(memory: Memory
     stream.in_turn()
     assert stream.drift() == {f"{1:040x}": ("changed schema", 2, 1)}
     assert stream.failing() == set()
+    # One that is taken up again is shown with its newest return.
+    back = Stream(memory, [of_key(["id"], batch, schema_key=f"{batch % 2:040x}") for batch in (1, 2, 3)])
+    back.in_turn()
+    assert back.drift() == {f"{0:040x}": ("changed schema", 2, 1), f"{1:040x}": ("changed schema", 3, 2)}
 
 
 def named(memory: Memory, runs_after: Sequence[int], replaced: Replaced | None = None) -> tuple[Any, ...]:

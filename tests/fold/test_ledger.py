@@ -359,6 +359,19 @@ def test_a_record_that_is_in_no_batch_is_found(project: MemoryProject) -> None:
     assert {(row.first_batch, row.finding) for row in found} == {(None, told), (0, told)}
 
 
+def test_records_that_come_under_the_number_of_a_purged_batch_are_found(project: MemoryProject) -> None:
+    """Of a purged batch staging may have fewer records than were counted, and never more."""
+    memory = project.memory
+    for statement in project.macros.get_purge_statements(Relation("account_lake", "changes"), "things", 2):
+        memory.query(statement)
+    memory.delete("account_lake.changes", "batch <= 2")
+    stage(memory, 2, 20)
+    assert project.failing("ledger_balances", "things") == []
+    stage(memory, 2, 30)
+    found = project.failing("ledger_balances", "things")
+    assert [(row.first_batch, row.finding) for row in found] == [(2, "staging has a different number of records")]
+
+
 def test_of_several_purges_of_an_object_the_last_one_counts(project: MemoryProject) -> None:
     staging, memory = Relation("account_lake", "changes"), project.memory
     for object_, batch in (("things", 2), ("things", 1), ("others", 3)):

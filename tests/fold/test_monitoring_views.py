@@ -24,6 +24,7 @@ STAGED = [
     came("shop.one", 2, "2026-11-21T10:00:20Z"),  # the newest of the last batch counts
     came("shop.two", 1, "2026-11-21T11:00:00Z"),  # no model reads it
     came("shop.one", 1, "2026-11-21T12:00:00Z"),  # of a batch before
+    came("#odd", 1, "2026-11-21T09:00:00Z"),  # as no job names what it stages for itself
     came(None, 2, "", record="{torn"),
     came("Things", 2, "", record=json.dumps({"table_name": "Things"}), source="spanner"),
     *(
@@ -57,10 +58,11 @@ def test_what_no_model_takes_is_shown_as_it_came_with_the_reason(memory: Memory)
     rows = memory.rows("monitored.reconcile_unrouted")
     unread, nameless = "no model reads this object", "the record names no object"
     assert sorted((row.object or "", row.reason, row.batch, row.staging) for row in rows) == [
-        ("", nameless, 2, "lake.changes"), ("Things", unread, 2, "lake.changes"),
-        ("shop.two", unread, 1, "lake.changes"),
+        ("", nameless, 2, "lake.changes"), ("#odd", unread, 1, "lake.changes"),
+        ("Things", unread, 2, "lake.changes"), ("shop.two", unread, 1, "lake.changes"),
     ]  # fmt: skip
-    assert {row.record for row in rows} == {row.record for row in STAGED if row.object in (None, "Things", "shop.two")}
+    unrouted = (None, "#odd", "Things", "shop.two")
+    assert {row.record for row in rows} == {row.record for row in STAGED if row.object in unrouted}
 
 
 def test_a_stream_has_come_to_the_newest_change_of_the_last_batch_or_to_its_last_cut(memory: Memory) -> None:
@@ -69,9 +71,10 @@ def test_a_stream_has_come_to_the_newest_change_of_the_last_batch_or_to_its_last
     assert shown == {
         ("datastream", "shop.one"): ("2026-11-21 10:00:30", 2, False),
         ("datastream", "shop.two"): ("2026-11-21 11:00:00", 1, False),
+        ("datastream", "#odd"): ("2026-11-21 09:00:00", 1, False),
         ("datastream", None): ("None", 2, False),
         ("spanner", None): ("2026-11-21 12:02:00.123456", 2, False),
     }
-    assert len(rows) == 4
+    assert len(rows) == 5
     assert all((row.lag_seconds is None) == (row.up_to is None) for row in rows)
     assert {row.is_stalled for row in rows} == {None}

@@ -153,6 +153,8 @@ def test_without_a_position_both_sides_are_compared_as_they_are(plain: Things) -
         "5": ("confirmed", "missing", None),
     }
     assert [run[n] for n in ("matched", "confirmed", "missing", "unexpected", "different")] == [1, 4, 1, 1, 2]
+    said = "1 of 5 rows match, 4 confirmed; rows that differ, by column: 2 in name, 1 in amount"
+    assert plain.project.logged[-1].strip().endswith(said)
     assert run["model_digest"] != run["source_digest"]
 
 
@@ -168,6 +170,39 @@ def test_values_are_stored_only_if_that_is_said(plain: Things) -> None:
     plain.snapshot((1, "a secret", "1.00"), *PLAIN[1:])
     plain.test(passes=False, store_values=False)
     assert plain.rows() == {"1": ("confirmed", "different", {"name": (None, None)})}
+
+
+def test_the_state_of_a_model_has_the_worst_verdict_of_the_last_comparison_with_each_relation(memory: Memory) -> None:
+    things = Things(memory, "state")
+    things.append(things.change({"id": 1, "name": "a", "amount": "1"}))
+    things.run()
+    source, old = f"{things.lake}.things_source", f"{things.lake}.things_old"
+
+    def state() -> tuple[dict[str, Any], Any]:
+        things.project.run("reconcile_status", "reconcile_models")
+        said = [row for row in memory.rows(f"{things.schema}.reconcile_status") if row.kind == "parity"]
+        (model,) = memory.rows(f"{things.schema}.reconcile_models")
+        return {row.detail: (row.records, row.state) for row in said}, model
+
+    things.snapshot((1, "a", "1"))
+    things.test(passes=True)
+    things.snapshot((1, "b", "1"), (2, "b", "2"))
+    things.test(passes=False)
+    said, model = state()
+    assert said == {f"confirmed, against {source}": (2, "wrong")}
+    assert (model.state, model.parity_verdict) == ("wrong", "confirmed")
+    # What matches now matched not at first; with another relation it was compared last of all.
+    memory.keep(old, memory.table(source), {"reconcile.snapshot": "csv"})
+    things.snapshot((1, "a", "1"))
+    things.test(passes=True)
+    said, model = state()
+    assert said == {f"match, against {source}": (0, None)}
+    assert (model.state, model.parity_verdict) == ("right", "match")
+    things.test(passes=False, compare_to=Relation(things.lake, "things_old"))
+    said, model = state()
+    assert said == {f"match, against {source}": (0, None), f"confirmed, against {old}": (2, "wrong")}
+    assert (model.state, model.parity_verdict) == ("wrong", "confirmed")
+    assert model.compared_at == things.runs()[-1]["recorded_at"]
 
 
 def test_columns_of_two_types_prove_nothing(plain: Things) -> None:

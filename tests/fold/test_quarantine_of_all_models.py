@@ -12,6 +12,7 @@ from plain_dbt import Relation
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 from reconcile_jobs.monitoring.facts import Limits, findings
+from spanner import data_change_record, mod
 
 STAGING = "lake.changes"
 COLUMNS = {"id": "bigint", "n": "tinyint"}
@@ -246,3 +247,48 @@ def test_records_that_wait_are_counted_for_the_model_of_their_table_where_an_obj
         assert [row.relation for row in memory.rows("shop.reconcile_status") if row.kind == "not_applied"] == [
             "shop.two"
         ]
+        # Of two models that go on from different batches of one table, each gets what it has not applied.
+        said = project.run("one", "two")
+        assert said["one"].startswith("nothing new") and said["two"].startswith("APPLY batches 2-3: 2 of 2 applied")
+
+
+def test_the_state_has_the_three_commonest_reasons_the_drift_that_is_not_ignored_and_what_is_pending(
+    spark: SparkSession,
+) -> None:
+    """Of four columns of one model values are too great; of a row of the other model only some columns are known."""
+    small = ("a", "b", "c", "d")
+    rows = [dict.fromkeys(small, 1), *({**dict.fromkeys(small, 1), name: 300} for name in "bcdbcba")]
+    records = [
+        event("postgresql", {"id": id_, **row, "known": 1, "more": 1}, lsn=f"0/1{id_:x}")
+        for id_, row in enumerate(rows, 1)
+    ]
+    partial = [
+        data_change_record([mod({"id": "1"}, {"name": "a", "size": "1"})], "INSERT", table_name="things"),
+        data_change_record([mod({"id": "2"}, {"name": "b"})], "UPDATE", table_name="things"),
+    ]
+    with Memory(spark) as memory:
+        memory.stage(STAGING, [Staged(record, "shop_many", 1) for record in records])
+        memory.stage("lake.stream", [Staged(record, "things", 1, source="spanner") for record in partial])
+        project = memory.project("states")
+        project.source("lake", "changes", "stream")
+        project.model(
+            "many",
+            "{{ config(materialized='current_state', unique_key='id', meta={'ignored_columns': ['known']}) }}\n"
+            "{{ reconcile.datastream_postgresql(source('lake', 'changes'), object='shop_many') }}",
+            {"id": "bigint", **dict.fromkeys(small, "tinyint")},
+        )
+        project.model(
+            "waiting",
+            "{{ config(materialized='current_state', unique_key='id') }}\n"
+            "{{ reconcile.spanner_change_stream(source('lake', 'stream'), object='things') }}",
+            {"id": "bigint", "name": "string", "size": "bigint"},
+        )
+        project.run("many", "waiting")
+        project.run("reconcile_status", "reconcile_models")
+        many, waiting = memory.rows("states.reconcile_models")
+    assert (many.relation, many.state, many.quarantined, many.pending_rows) == ("states.many", "wrong", 7, 0)
+    assert [(records, reason[:2]) for records, reason in many.quarantine_reasons] == [(3, "b:"), (2, "c:"), (1, "a:")]
+    assert many.drift == ["column more is new"]
+    assert (waiting.relation, waiting.state, waiting.quarantined, waiting.pending_rows) == (
+        "states.waiting", "look", 0, 1,
+    )  # fmt: skip

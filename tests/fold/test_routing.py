@@ -142,13 +142,14 @@ def test_what_no_model_takes_is_named_with_its_table(memory: Memory) -> None:
 
 def test_a_run_says_what_no_model_reads_and_which_models_had_nothing(memory: Memory) -> None:
     first = [staged("mysql", "a_b", "c", 1), staged("mysql", "a", "b_c", 2), staged("mysql", "x", "old", 3)]
+    first += [staged("mysql", "x", "young", 7), staged("mysql", "x", "young", 8)]
     then = [staged("mysql", "a_b", "c", 4, 2), staged("mysql", "x", "y", 5, 2), staged("mysql", "x", "y", 6, 2)]
     models = {"one": {"table": "a_b.c"}, "two": {"table": "a.b_c"}, "misnamed": {"table": "a.c"}}
     project = project_of(memory, "mysql", first, **models)
     project.run("one", "two", "misnamed")
     assert project.macros.summary_of_run() == [
-        "No model reads these objects of routed_staging.changes (batch 1 and later): x_old: x.old, mysql, key id, 1 "
-        "record. See reconcile_unrouted.",
+        "No model reads these objects of routed_staging.changes (batch 1 and later): x_young: x.young, mysql, key id, "
+        "2 records; x_old: x.old, mysql, key id, 1 record. See reconcile_unrouted.",
         "No new records for misnamed (none so far); the last batch of routed_staging.changes is 1.",
     ]
     memory.stage("routed_staging.changes", then)

@@ -139,6 +139,12 @@ def test_a_horizon_that_is_not_farther_than_the_last_one_is_not_taken_again():
     assert late_if(statements) == f"{AFTER} '0/0A'"
 
 
+def test_of_several_horizons_that_were_taken_the_farthest_tells_whether_a_proposal_is_farther():
+    for farthest, number in (("0/0C", 0), ("0/0B", 0), ("0/0A", 1)):
+        life = living(thing(), (None, "0/0B"), (2, farthest), (3, "0/09"))
+        assert len(taken(life.statements("increment"))) == number
+
+
 def test_a_rebuild_compares_the_records_of_each_batch_with_the_horizon_of_then():
     life = living(thing(), (2, "0/0A"), (4, "0/0B"), (5, "0/0C"), (9, "0/0F"))
     life.statements("increment")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from plain_dbt import PACKAGE, PlainProject, Relation
 from recorder import Recorder
@@ -206,6 +208,63 @@ def test_a_model_that_is_declared_and_not_built_is_in_the_state_until_it_has_an_
     assert "('demo.orders', 'lake.shop_changes', 'current_state', true), " in models
     assert "('demo.the_parts', 'lake.shop_changes', 'current_state', false) as models" in models
     assert "the_parts__base" not in models
+
+
+@pytest.mark.parametrize(
+    ("which", "empty", "variables", "is_made"),
+    [
+        ("run", False, {}, True), ("build", False, {}, True), ("test", False, {}, False), ("run", True, {}, False),
+        ("run", False, {"as_of": {"batch": 2}}, False),
+    ],
+)  # fmt: skip
+def test_the_end_of_every_run_that_may_have_built_a_model_makes_the_views_and_no_other_does(
+    shop: Life, which: str, empty: bool, variables: dict[str, object], is_made: bool
+) -> None:
+    shop.project.run(*VIEWS)
+    shop.project.run("orders")
+    shop.warehouse.statements.clear()
+    shop.project.context["flags"] = SimpleNamespace(WHICH=which, EMPTY=empty, FULL_REFRESH=False)
+    shop.project.variables |= variables
+    shop.project.end()
+    made = [sql for sql in shop.warehouse.statements if "replace view `demo`.`reconcile_status`" in sql]
+    assert bool(made) is is_made
+    assert bool(shop.warehouse.statements) is is_made
+
+
+def test_what_no_model_reads_is_named_of_the_newest_batches_although_a_model_was_rebuilt_from_the_first_one(
+    shop: Life,
+) -> None:
+    new, other = {"staging": STAGING, "last": 5, "ledger_batch": 0}, {"staging": "lake.others", "last": 9}
+    shop.project.graph["reconcile_ranges"] = {
+        "1": new | {"model": "rebuilt", "first": 1, "delivered": 100},
+        "2": new | {"model": "orders", "first": 4, "delivered": 3},
+        "3": new | {"model": "quiet", "first": 5, "delivered": 0, "ledger_batch": 4},
+        "4": new | {"model": "misnamed", "first": 1, "delivered": 0},
+        "5": other | {"model": "elsewhere", "first": 9, "delivered": 1, "ledger_batch": 8},
+    }  # fmt: skip
+    shop.warehouse.answers[" as unread"] = [{"unread": "shop.parts: 2 records"}]
+    shop.project.begin("run")
+    assert shop.project.macros.summary_of_run() == [
+        f"No model reads these objects of {STAGING} (batch 4 and later): shop.parts: 2 records. See "
+        "reconcile_unrouted.",
+        f"No new records for misnamed (none so far); quiet (since batch 4); the last batch of {STAGING} is 5.",
+    ]
+
+
+@pytest.mark.parametrize(("which", "is_said"), [("test", True), ("build", True), ("compile", False)])
+def test_a_data_test_says_why_it_fails_with_five_reasons_and_the_number_of_the_others(
+    shop: Life, which: str, is_said: bool
+) -> None:
+    shop.project.run("orders")
+    for number in (5, 6, 9):
+        shop.warehouse.reasons = tuple(
+            ("demo.orders", f"reason {n}", 2, 1, 3, None, number) for n in range(5)
+        )  # fmt: skip
+        shop.project.logged.clear()
+        shop.project.test("no_quarantine", "orders", which=which)
+        more = [f"no_quarantine: and {number - 5} more reasons"] if number > 5 else []
+        said = [f"no_quarantine of demo.orders: 2 times, batches 1 to 3: reason {n}" for n in range(5)]
+        assert shop.project.logged == ([*said, *more] if is_said else [])
 
 
 def test_a_run_of_a_model_alone_makes_no_view(shop: Life) -> None:

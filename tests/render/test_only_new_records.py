@@ -72,13 +72,23 @@ def gone(life: Life) -> None:
     life.warehouse.appended_at[3] = None
 
 
+def purged_through(life: Life, batch: int) -> None:
+    object = life.shape.object
+    life.warehouse.purges = {object: batch}
+    property = life.project.macros._purge_property(object).strip()
+    life.warehouse.properties.setdefault("lake.shop_changes", {})[property] = str(batch)
+
+
 def purged(life: Life) -> None:
     """A batch was purged that the model has not applied."""
     life.warehouse.staged = 5
-    object = life.shape.object
-    life.warehouse.purges = {object: 5}
-    property = life.project.macros._purge_property(object).strip()
-    life.warehouse.properties.setdefault("lake.shop_changes", {})[property] = "5"
+    purged_through(life, 5)
+
+
+def gone_after_a_purge(life: Life) -> None:
+    """The last batch is gone, and what was purged are those before it."""
+    purged_through(life, 2)
+    gone(life)
 
 
 def without_relation(kind: str) -> Callable[[Life], None]:
@@ -95,7 +105,8 @@ def without_account(life: Life) -> None:
 
 TROUBLES = {
     "new records": new_records, "staging set back": set_back, "another batch of the same number": appended_anew,
-    "the last batch gone": gone, "purged too early": purged, "no account": without_account,
+    "the last batch gone": gone, "purged too early": purged,
+    "the last batch gone, that before it purged": gone_after_a_purge, "no account": without_account,
     "no base table": without_relation("__base"), "no quarantine": without_relation("__quarantine"),
     "no view": without_relation(""), "no view of changes": without_relation("__changes"),
 }  # fmt: skip
@@ -116,6 +127,40 @@ def test_a_model_in_trouble_does_and_says_the_same_as_without_the_variable(troub
 
 def test_a_new_snapshot_beside_the_log_is_applied() -> None:
     assert "repaired at pg_snapshot" in run(built("postgresql_beside_a_snapshot"))[1]
+
+
+def test_a_snapshot_beside_the_log_that_was_applied_is_no_new_one() -> None:
+    life = built("postgresql_beside_a_snapshot")
+    batch = life.warehouse.staged
+    life.warehouse.ledger, life.warehouse.base_batch = (batch, batch), batch
+    assert run(life) == ([], LEFT)
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_model_of_which_all_batches_were_purged_is_left_whether_or_not_records_of_others_have_the_last_one(
+    is_gone: bool,
+) -> None:
+    life = built("mysql_composite_key")
+    purged_through(life, 3)
+    if is_gone:
+        life.warehouse.appended_at[3] = None
+    assert run(life) == ([], LEFT)
+
+
+def test_a_model_is_not_left_that_lacks_its_table_of_deletes_without_a_key() -> None:
+    life = built("oracle")
+    life.warehouse.ledger_deletes = life.warehouse.deletes_batch = 3
+    life.warehouse.has("demo.orders__row_deletes")
+    assert run(life) == ([], LEFT)
+    del life.warehouse.relations["demo.orders__row_deletes"]
+    assert run(life)[1] != LEFT
+
+
+def test_a_model_whose_config_says_full_refresh_is_made_anew_by_every_run() -> None:
+    for said, is_left in ((None, True), (False, True), (True, False)):
+        life = built("mysql_composite_key")
+        life.project.node("orders")["config"]["full_refresh"] = said
+        assert (run(life)[1] == LEFT) is is_left
 
 
 @pytest.mark.parametrize("flags", [{"full_refresh": True}, {"empty": True}])

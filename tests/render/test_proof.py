@@ -121,6 +121,84 @@ def test_a_model_says_what_its_test_of_parity_declares() -> None:
     assert (found["left_out"], found["allowance"]) == (["ratio", "at"], "1 hour")
 
 
+def test_of_several_tests_of_parity_the_first_by_name_declares_and_none_of_another_model() -> None:
+    life = comparing(of(POSTGRESQL), PG_SNAPSHOT)
+    for name, test, model in (
+        ("m", "parity", "orders"), ("z", "parity", "orders"), ("b", "parity", "orders"), ("a", "parity", "others"),
+        ("a_drift", "no_drift", "orders"),
+    ):  # fmt: skip
+        life.project.graph["nodes"][f"test.shop.{name}"] = {
+            "unique_id": f"test.shop.{name}", "name": name, "resource_type": "test",
+            "attached_node": f"model.shop.{model}",
+            "test_metadata": {"name": test, "kwargs": {"key": "id", "allowance": f"{ord(name[0])} minutes"}},
+        }  # fmt: skip
+    assert asked(life, "models")["allowance"] == f"{ord('b')} minutes"
+
+
+@pytest.mark.parametrize(
+    ("materialized", "touched", "folds"),
+    [("current_state", 0, False), ("current_state", 1, True), ("current_view", 0, True), ("current_view", 1, True)],
+)
+def test_rows_are_folded_where_some_have_changed_or_no_table_has_them(
+    materialized: str, touched: int, folds: bool
+) -> None:
+    life = comparing(of(POSTGRESQL, materialized=materialized), PG_SNAPSHOT)
+    life.warehouse.answers[" as touched,"] = {"touched": touched, "unreadable": 0}
+    assert asked(life, "rows", **proven(life))["staged"]["folds"] is folds
+    made = [sql for sql in life.warehouse.statements if sql.startswith("cache table reconcile_touched_")]
+    assert bool(made) is folds
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "of_staging", "base", "first"),
+    [
+        # The batch after the position, or the first one that the base table has not seen.
+        ("batch", 3, {"first": 1}, 9, 4), ("batch", 3, {"first": 1}, 3, 4), ("batch", 3, {"first": 1}, 2, 3),
+        ("batch", 3, {"first": 1}, None, 1),
+        ("appended_at", "2026-11-22 10:00:00Z", {"first": 1, "as_of_batch": 5}, 9, 6),
+        ("appended_at", "2026-11-22 10:00:00Z", {"first": 1, "as_of_batch": None}, 9, 1),
+        # What came since an hour before the position; nothing came since then.
+        ("pg_snapshot", "1:2:", {"first": 4}, 9, 4), ("pg_snapshot", "1:2:", {"first": 4}, 2, 3),
+        ("pg_snapshot", "1:2:", {"first": None}, 9, 10), ("pg_snapshot", "1:2:", {"first": None}, 7, 8),
+    ],
+)  # fmt: skip
+def test_records_count_from_the_first_batch_that_may_be_behind_the_position_or_not_in_the_base_table(
+    kind: str, value: Any, of_staging: dict[str, Any], base: int | None, first: int
+) -> None:
+    """Of the batches before it, those count of which records are in quarantine."""
+    life = comparing(of(POSTGRESQL), PG_SNAPSHOT)
+    life.warehouse.answers["coalesce(max(batch), 0) as last"] = {"last": 9, "recent": None, **of_staging}
+    life.warehouse.base_batch, life.warehouse.purges = base, {"shop.orders": 2}
+    macros, node = life.project.macros, life.project.node("orders")
+    relation = life.project.relation("orders")
+    taken_at = "t" if kind == "pg_snapshot" else None
+    position = {"kind": kind, "value": value, "from": None, "to": None, "taken_at": taken_at}
+    comparison = {
+        "position": position, "inputs": macros.model_inputs(node), "relations": macros.model_relations(relation),
+        "form": macros.form_of_node(node), "allowance": "10 minutes",
+    }  # fmt: skip
+    staged = macros.staged_at(comparison, None if base is None else 7)
+    assert (staged["first"], staged["last"], staged["purged"]) == (first, 9, 2)
+    assert (staged["base_batch"], staged["has_base"]) == (base or 0, base is not None)
+    assert staged["quarantined"] == ([1] if first > 1 else [])
+    before = [sql.rpartition(" ")[2] for sql in life.warehouse.statements if "__quarantine` where" in sql]
+    assert before == ([str(first)] if first > 1 else [])
+    if kind == "appended_at":
+        assert (position["kind"], position["value"]) == ("batch", of_staging["as_of_batch"] or 0)
+
+
+def test_what_is_pending_is_counted_of_models_that_can_have_such_and_a_view_has_no_account() -> None:
+    pending = {}
+    for case, (shape, said, position) in CASES.items():
+        life = comparing(shape, said)
+        pending[case] = asked(life, "rows", **proven(life, position=position))["pending"]
+    assert pending == {"postgresql": 0, "a view": 0, "mysql": 0, "oracle": 100}
+    shape, said, _ = CASES["a view"]
+    life = comparing(shape, said)
+    found = asked(life, "rows", **proven(life))
+    assert (found["gaps"], found["batches"], found["quarantined"]) == ([], [None, None], 4)
+
+
 def test_a_model_that_is_not_compared_says_why() -> None:
     life = comparing(of(MYSQL, materialized="history"), {})
     assert asked(life, "models")["complaints"] == [

@@ -1884,10 +1884,10 @@ def test_a_purge_that_was_there_before_the_run_is_no_purge_meanwhile() -> None:
 READERS = "`lake`.`shop_changes__readers`"
 
 
-def registering(life: Life) -> list[str]:
+def registering(life: Life, **flags: bool) -> list[str]:
     """Return what the start of a run asks of the readers, and writes."""
     life.warehouse.statements.clear()
-    life.project.begin("run")
+    life.project.begin("run", **flags)
     return [" ".join(sql.split()) for sql in life.warehouse.statements if READERS in sql]
 
 
@@ -1943,6 +1943,11 @@ def test_a_model_without_a_source_macro_registers_without_objects() -> None:
 )
 def test_nothing_is_registered(living: Callable[[], Life]) -> None:
     assert registering(living()) == []
+
+
+def test_an_empty_run_registers_nothing() -> None:
+    """It applies nothing, so a purge need not wait for it."""
+    assert registering(with_readers(Life(thing())), empty=True) == []
 
 
 def registering_only(where: Any) -> Life:
@@ -2025,6 +2030,71 @@ def test_a_purge_that_the_ledger_has_lost_is_known_from_staging() -> None:
     assert macros.purged_of_any_object(staging) == 2
     with pytest.raises(CompilerError, match=re.escape(UNDECLARED)):
         life.project.run("orders")
+
+
+def test_of_several_objects_and_of_both_memories_of_a_purge_the_farthest_batch_counts() -> None:
+    """Either the ledger or the staging table may have been restored to before the last purge."""
+    life, staging, objects = Life(thing()), Relation("lake", "shop_changes"), ["shop.orders", "shop.others", "shop.new"]
+    life.project.begin("run")
+    marks = [f"reconcile.purged.{hashlib.md5(name.encode()).hexdigest()}" for name in objects]
+    life.warehouse.has(STAGING, **{"reconcile__last_batch": "9", marks[0]: "2", marks[1]: "5"})
+    life.warehouse.purges = {"shop.orders": 4, "shop.others": 3}
+    macros = life.project.macros
+
+    def last(*names: str) -> Any:
+        return macros.last_purged({"relations": [staging], "objects": {name: {} for name in names}})
+
+    assert macros.purged_through(staging, objects) == {"shop.orders": 4, "shop.others": 5}
+    assert (last(*objects), last(*objects[:1]), last(*objects[2:]), last()) == (5, 4, 0, 0)
+    assert macros.purged_of_any_object(staging) == 5
+    # The staging table alone says what was deleted since a batch was read.
+    since = [macros.purged_from(staging, objects, batch) for batch in (2, 3, 5, 6)]
+    assert since == [{"shop.orders": 2, "shop.others": 5}, {"shop.others": 5}, {"shop.others": 5}, {}]
+    life.project.graph["reconcile_staging_properties"] = {STAGING: {marks[0]: "1", marks[1]: "0"}}
+    assert macros.purged_at_start(staging, objects) == {"shop.orders": 1}
+
+
+def test_a_model_of_its_own_select_has_times_of_appends_where_it_reads_one_table_that_append_py_has_made() -> None:
+    life = Life(thing())
+    one, two, foreign, view = (Relation("lake", name) for name in ("one", "two", "foreign", "view"))
+    for table in (one, two):
+        life.warehouse.has(str(table), reconcile__last_batch="3")
+    life.warehouse.has(str(foreign))
+    macros, graph = life.project.macros, life.project.graph
+    graph["reconcile_dated"] = dict.fromkeys(map(str, (one, two, foreign)))
+    for objects, relations, dated in (
+        ({}, [one], one), ({}, [foreign, one], one), ({}, [one, two], None), ({}, [foreign], None), ({}, [view], None),
+        ({}, [], None), ({"shop.orders": {}}, [foreign], foreign),
+    ):  # fmt: skip
+        assert (macros.dated_staging({"objects": objects, "relations": relations}) or None) == dated
+
+
+@pytest.mark.parametrize(
+    ("columns", "type", "last", "is_dated"),
+    [
+        ({"record": "string", "batch": "bigint", "appended_at": "timestamp"}, "table", 3, True),
+        ({"record": "string", "batch": "BIGINT", "appended_at": "timestamp"}, "view", 3, False),
+        ({"record": "string", "batch": "int", "appended_at": "string"}, "table", 3, False),
+        ({"record": "string", "batch": "string", "appended_at": "timestamp"}, "table", None, False),
+        ({"record": "string", "batch": "VARCHAR(9)", "appended_at": "timestamp"}, "table", None, False),
+        ({"record": "string", "batch": "char(9)", "appended_at": "timestamp"}, "table", None, False),
+        ({"record": "string", "appended_at": "timestamp"}, "table", None, False),
+        ({"other": "string", "batch": "bigint", "appended_at": "timestamp"}, "table", None, False),
+    ],
+)  # fmt: skip
+def test_a_run_stops_at_the_last_batch_of_what_is_a_staging_table(
+    columns: dict[str, str], type: str, last: int | None, is_dated: bool
+) -> None:
+    """Of batches that are texts 9 would come after 10; and others may write tables with some of these columns."""
+    life, relation = Life(thing()), Relation("lake", "somebodys")
+    life.warehouse.has(str(relation), type)
+    life.warehouse.column_types = {"`lake`.`somebodys`": columns, **life.warehouse.column_types}
+    life.project.graph["reconcile_dated"] = {}
+    assert life.project.macros._last_batch(relation) == last
+    assert ("lake.somebodys" in life.project.graph["reconcile_dated"]) is is_dated
+    if last:
+        life.warehouse.staged = None
+        assert life.project.macros._last_batch(relation) == 0
 
 
 def test_a_ledger_of_before_gets_the_columns_that_it_lacks() -> None:

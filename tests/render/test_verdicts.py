@@ -7,6 +7,9 @@ import itertools
 import pytest
 from plain_dbt import PlainProject, Relation
 from recorder import Recorder
+from snapshots import SNAPSHOT
+from test_golden_sql import PG_SNAPSHOT, POSTGRESQL, of
+from test_proof import comparing
 
 WORST_FIRST = ("confirmed", "unprovable", "in_flight")
 
@@ -36,3 +39,17 @@ def test_what_was_not_delivered_is_said_where_rows_differ() -> None:
         "2 of 3 rows match, 1 in_flight; rows that differ, by column: 1 in total, 1 in doc; less time than the "
         "allowance has passed; test again later"
     )
+
+
+@pytest.mark.parametrize(
+    ("which", "is_compared"), [("test", True), ("build", True), ("run", False), ("compile", False)]
+)
+def test_dbt_test_and_dbt_build_compare_and_write_the_result_down(which: str, is_compared: bool) -> None:
+    """Their tables are made before, since tests in several threads would make them at the same time."""
+    life = comparing(of(POSTGRESQL), PG_SNAPSHOT)
+    life.project.test("parity", "orders", which=which, compare_to=SNAPSHOT, key="id")
+    about = [sql.split("(")[0].split("\n")[0] for sql in life.warehouse.statements if "`demo`.`reconcile_parity" in sql]
+    made = [sql for sql in about if sql.startswith("create")]
+    written = [sql for sql in about if sql.startswith("insert into")]
+    assert (len(made), len(written)) == ((2, 2) if is_compared else (0, 0))
+    assert about[:2] == made
