@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import shutil
 import sqlite3
 import threading
 import traceback
@@ -269,9 +270,8 @@ class _Files:
 
     def delete(self, path: _Path, recursive: bool) -> None:
         if path.place.is_dir():
-            for file in path.place.iterdir():
-                file.unlink()
-            path.place.rmdir()
+            assert recursive or not any(path.place.iterdir())
+            shutil.rmtree(path.place)
         elif path.place.exists():
             path.place.unlink()
 

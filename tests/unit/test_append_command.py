@@ -1,8 +1,10 @@
 """append.py's command line, and the names of staging tables: refused before Spark starts."""
 
 import dataclasses
+import io
 import re
 import threading
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +15,8 @@ from reconcile_jobs.append_arguments import arguments
 from reconcile_jobs.bigtable import job as bigtable_job
 from reconcile_jobs.expectations import Expected
 from reconcile_jobs.process import session
-from reconcile_jobs.process.errors import Fault, UsageError
+from reconcile_jobs.process.dbt_runs import append_and_run
+from reconcile_jobs.process.errors import DataError, Fault, UsageError
 from reconcile_jobs.spanner import job
 from reconcile_jobs.staging import TableName, literal, quoted
 from reconcile_jobs.table_formats import format_of
@@ -46,7 +49,9 @@ def asked_by(words: list[str]) -> Any:
 def test_what_is_not_said_has_a_default():
     options = asked_by(ASKED)
     assert (options.format, options.checkpoint, options.max_files, options.every) == ("auto", None, None, None)
-    assert options.skip_corrupt_files is False
+    assert (options.skip_corrupt_files, options.longest_record) == (False, 32 * 2**20)
+    options = asked_by(STREAM)
+    assert (options.window, options.heartbeat, options.partition_check) == ("60s", "10s", "fail")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +81,15 @@ def test_an_interval_is_a_number_and_a_unit(said: str, interval: str):
         ([*ASKED, "--format", "avro"], "format", "avro"),
         ([*ASKED, "--max-files", "1"], "max_files", 1),
         ([*ASKED, "--checkpoint", "s3://b/c"], "checkpoint", "s3://b/c"),
+        ([*ASKED, "--format", "json"], "format", "json"),
+        ([*ASKED, "--longest-record", "1m"], "longest_record", 2**20),
+        ([*ASKED, "--longest-record", "1024k"], "longest_record", 2**20),
+        ([*STREAM, "--longest-record", "33MB"], "longest_record", 33 * 2**20),
+        ([*TABLE, "--longest-record", "1g"], "longest_record", 2**30),
+        ([*STREAM, "--heartbeat", "1s"], "heartbeat", "1s"),
+        ([*STREAM, "--heartbeat", "5m"], "heartbeat", "5m"),
+        ([*STREAM, "--window", "2 h"], "window", "2h"),
+        ([*STREAM, "--partition-check", "fail"], "partition_check", "fail"),
         ([*ASKED, "--skip-corrupt-files"], "skip_corrupt_files", True),
         ([*STREAM, "--table", "Orders", "--table", "Lines"], "tables", ["Orders", "Lines"]),
         ([*STREAM, "--partition-check", "warn"], "partition_check", "warn"),
@@ -118,6 +132,11 @@ def test_a_source_is_named_whole(source: list[str]):
         [*STREAM, "--window", "soon"],
         [*STREAM, "--heartbeat", "0s"],
         [*STREAM, "--heartbeat", "6m"],
+        [*STREAM, "--heartbeat", "301s"],
+        [*ASKED, "--longest-record", "1023k"],
+        [*ASKED, "--longest-record", "1025m"],
+        [*ASKED, "--longest-record", "2g"],
+        [*ASKED, "--longest-record", "1048576"],
         [*STREAM, "--partition-check", "maybe"],
         [*ASKED, "--expect", "perhaps"],
         [*ASKED, "--expect", "--expect-lag", "long"],
@@ -172,11 +191,19 @@ def test_expectations_have_defaults():
         [*STREAM, "--expect", "fail", "--expect-object", "a", "--expect-object", "b", "--expect-lag", "5m"], "Append."
     )
     assert expected == Expected("fail", ("a", "b"), max_lag=300, volume_factor=10, data_docs=None)
+    *_, expected = arguments([*ASKED, "--expect", "warn", "--expect-volume", "1.5", "--data-docs", "/docs"], "Append.")
+    assert expected == Expected("warn", None, max_lag=86400, volume_factor=1.5, data_docs="/docs")
 
 
 @pytest.mark.parametrize(
     ("words", "why"),
-    [(["--expect-lag", "5m"], "works only with --expect"), (["--expect", "--every", "30s"], "--every does not end")],
+    [
+        (["--expect-lag", "5m"], "^--expect-lag works only with --expect"),
+        (["--expect-object", "a"], "^--expect-object works only with --expect"),
+        (["--expect-volume", "2"], "^--expect-volume works only with --expect"),
+        (["--data-docs", "/docs"], "^--data-docs works only with --expect"),
+        (["--expect", "--every", "30s"], "--every does not end"),
+    ],
 )
 def test_expectations_that_nothing_would_come_of_are_refused(words: list[str], why: str):
     with pytest.raises(UsageError, match=why):
@@ -313,7 +340,58 @@ def test_what_was_appended_is_looked_at_from_the_first_batch_of_the_run_on(
         append.main(words, console, shutdown)  # type: ignore[arg-type]
     assert looked_at == [3]
     (result,) = console.results
-    assert (result["first_batch"], result["expectations"]) == (3, {"success": success})
+    assert result.pop("seconds") < 60
+    assert result == {"first_batch": 3, "last_batch": 7, "expectations": {"success": success}}
+
+
+def test_what_a_job_that_comes_back_finds_again_is_said_once() -> None:
+    said: list[str] = []
+    say = append._once(said.append)
+    for sentence in ("a link leads nowhere", "a file is hidden", "a link leads nowhere"):
+        say(sentence)
+    assert said == ["a link leads nowhere", "a file is hidden"]
+
+
+@pytest.mark.parametrize("every", [None, "30s"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_with_dbt_what_it_came_to_is_told_and_a_failure_is_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch, every: str | None, fails: bool
+) -> None:
+    """Only a job that comes back may leave a pass unfinished, and says once what it finds again."""
+    callers: list[Any] = []
+    said: list[str] = []
+    stop = threading.Event()
+
+    class Dbt(append.DbtRuns):
+        def run(self) -> bool:
+            self.totals.runs, self.totals.failed = self.totals.runs + 1, ["orders"] if fails else []
+            return True
+
+    def run(spark: Any, job: Any, caller: Any) -> Appended:
+        callers.append(caller)
+        for _ in range(2):
+            caller.say("a link leads nowhere")
+        return Appended()
+
+    def passed(job: Any, dbt: Dbt, interval: float | None, *more: Any) -> Any:
+        assert interval == (30 if every else None) and more[0] is stop and not more[1]()
+        return append_and_run(job, dbt, None, *more)
+
+    monkeypatch.setattr(append, "import_module", lambda name: SimpleNamespace(Job=lambda **asked: asked, run=run))
+    monkeypatch.setattr(append, "DbtRuns", Dbt)
+    monkeypatch.setattr(append, "append_and_run", passed)
+    monkeypatch.setattr(session, "start", lambda name, has_context: "a session")
+    console, shutdown = Said(), SimpleNamespace(watch=lambda spark: None, listen=None, stop=stop)
+    console.err, console.say = io.StringIO(), said.append  # type: ignore[attr-defined, method-assign]
+    words = [*ASKED, "--dbt", "build", *(["--every", every] if every else [])]
+    with pytest.raises(DataError, match="in the last run of dbt orders failed") if fails else nullcontext():
+        append.main(words, console, shutdown)  # type: ignore[arg-type]
+    assert [caller.comes_back for caller in callers] == [every is not None]
+    assert said == ["a link leads nowhere"]
+    (result,) = console.results
+    assert result.pop("seconds") < 60
+    told = {"runs": 1, "failed_runs": 0, "failed": ["orders"] if fails else [], "seconds": 0}
+    assert result == {"first_batch": 3, "last_batch": 7, "dbt": told}
 
 
 @pytest.mark.parametrize(
@@ -378,6 +456,7 @@ def test_an_append_table_and_a_snapshot_are_asked_for_without_a_checkpoint_or_ex
         ([*COPY, "--key", ","], "',' names no column"),
         (["snapshot", "--table", "copy", "--staging", "lake.copies", "--key", "id"], "--table copy is not the name of"),
         ([*COPY, "--every", "5s"], "unrecognized arguments: --every"),
+        ([*APPENDED, "--reread", "--every", "5s"], "--reread reads each table only once: remove --every."),
         ([*APPENDED, "--expect"], "unrecognized arguments: --expect"),
         ([*APPENDED, "--checkpoint", "/c"], "unrecognized arguments: --checkpoint"),
     ],

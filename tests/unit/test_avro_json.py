@@ -621,6 +621,14 @@ def test_no_index_but_those_of_the_schema_is_of_something(kind: Any, index: int)
         assert ("more than the 1 records" in str(refused.value)) == (0 <= index < len(branches))
 
 
+def test_each_of_very_many_branches_is_told_by_its_index():
+    """From the 65th on an index has two bytes, of which the first looks like an index of one byte."""
+    kind = [{"type": "enum", "name": f"e{number}", "symbols": [f"of {number}"]} for number in range(200)]
+    for index in range(len(kind)):
+        content = one_block(of_one_field(kind), zigzag(index) + zigzag(0))
+        assert [json.loads(text) for text in json_records(content)] == [{"x": f"of {index}"}]
+
+
 LONGS: list[Any] = ["long", MICROS, {"type": "long", "logicalType": "time-nanos"}, ["null", "long"]]
 INTS: list[Any] = ["int", DATE, OFFSET]
 

@@ -71,9 +71,9 @@ def test_a_pass_goes_on_while_anything_comes_or_the_watermark_moves():
     assert passed(Rounds(*still[1:], (1, 0), *still)).rounds == 2 * job._STALLED
 
 
-def test_a_pass_that_stands_still_ends_with_a_sentence_and_its_last_round_is_known_as_such():
-    rounds = passed(Rounds(*[(0, 0)] * job._STALLED))
-    assert rounds.last == [False] * (job._STALLED - 1) + [True]
+def test_a_pass_that_stands_still_ends_after_five_rounds_with_a_sentence_and_the_last_is_known_as_such():
+    rounds = passed(Rounds(*[(0, 0)] * 99))
+    assert rounds.last == [False] * 4 + [True]
     (said,) = rounds.said
     assert "the low watermark of the stream stays at" in said
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from google.cloud.bigtable_v2 import types
-from reconcile_jobs.bigtable.rows import Cell, Row, RowDecoder, TornRow
+from reconcile_jobs.bigtable.rows import Cell, Row, RowDecoder, TornRow, parts_of
 
 CHUNK: Any = types.ReadRowsResponse.CellChunk.pb()
 
@@ -44,3 +46,14 @@ def test_chunks_of_no_row_or_of_no_column_are_torn():
     decoder.add(cell(b"x"))
     with pytest.raises(TornRow, match="begins within another"):
         decoder.add(CHUNK(row_key=b"l", value=b"x"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "count", "parts"), [(0, 8, 1), (3, 8, 4), (7, 4, 4), (8, 4, 3), (99, 8, 8), (5, 1, 1)]
+)
+def test_a_table_is_read_in_at_most_so_many_parts_that_are_all_of_it(keys: int, count: int, parts: int):
+    samples = [b"k%02d" % number for number in range(keys)]
+    found = parts_of(SimpleNamespace(sample_row_keys=lambda: samples), count)  # type: ignore[arg-type]
+    assert len(found) == parts
+    assert (found[0].start, found[-1].end) == (b"", b"")
+    assert all(one.end == other.start for one, other in pairwise(found))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from plain_spark import Session
-from reconcile_jobs.checkpoints import checkpoint_damage, last_commit
+from reconcile_jobs.checkpoints import checkpoint_damage, checkpoint_id, forget_checkpoint, last_commit
 
 
 @pytest.fixture
@@ -35,3 +35,13 @@ def test_a_list_of_files_that_is_gone_is_named(checkpoint: Path) -> None:
     spark: Any = Session()
     (checkpoint / "sources" / "0" / "9.compact").unlink()
     assert checkpoint_damage(spark, str(checkpoint)) == "sources/0/9 is missing"
+
+
+def test_of_a_checkpoint_that_is_forgotten_nothing_is_left_that_spark_would_go_on_with(checkpoint: Path) -> None:
+    """Its micro-batches would come with the offsets of the query before, and read what that one was to read."""
+    spark: Any = Session()
+    assert checkpoint_id(spark, str(checkpoint)) == "query"
+    (checkpoint / "state" / "0").mkdir(parents=True)
+    forget_checkpoint(spark, str(checkpoint))
+    assert [path.name for path in checkpoint.iterdir()] == ["commits"]
+    assert checkpoint_id(spark, str(checkpoint)) is None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from reconcile_jobs import datastream_files
 from reconcile_jobs.datastream import Totals, _Run
 from reconcile_jobs.datastream_files import _NEVER_EMPTY, Files, changed_since, format_of_file, of_other_codecs
+from reconcile_jobs.long_records import LongRecord
 from reconcile_jobs.process.errors import DataError
 from reconcile_jobs.staging import Appended
 
@@ -85,3 +87,70 @@ def test_notes_of_files_that_are_set_aside_are_no_records():
         first_batch=4,
         last_batch=4,
     )
+
+
+def saying(said: list[str], **of_run: Any) -> _Run:
+    """A run over a session of two stages of three tasks each, which says what it says to a list."""
+    run = _Run.__new__(_Run)
+    run.job = SimpleNamespace(staging="lake.changes", longest_record=2**20)  # type: ignore[assignment]
+    run.totals, run.say, run.progress = Totals(files=3, records=12_345), said.append, said.append
+    stage = SimpleNamespace(numTasks=3, numCompletedTasks=1)
+    stages = {7: stage, 9: SimpleNamespace(numTasks=3, numCompletedTasks=3), 11: None}  # of one nothing is known
+    tracker = SimpleNamespace(getActiveStageIds=lambda: list(stages), getStageInfo=stages.get)
+    run.spark = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))  # type: ignore[assignment]
+    run.clock, run.started, run.reading = SimpleNamespace(seconds=lambda: 14.0), 10.0, 0  # type: ignore[assignment]
+    for name, value in of_run.items():
+        setattr(run, name, value)
+    return run
+
+
+def test_while_files_are_read_a_run_tells_how_many_and_how_far_it_is():
+    said: list[str] = []
+    saying(said).show()
+    saying(said, reading=5).show()
+    so_far = "3 files, 12,345 records, 3,086/s"
+    assert said == [so_far, f"{so_far}; reading 5 files, 66 %"]
+    for stages, more in (([], ""), ([SimpleNamespace(numTasks=2, numCompletedTasks=0)], ", 0 %")):
+        run = saying(said, reading=5)
+        tracker = SimpleNamespace(getActiveStageIds=lambda of=stages: range(len(of)), getStageInfo=stages.__getitem__)
+        of_tracker = SimpleNamespace(statusTracker=lambda of=tracker: of)
+        run.spark = SimpleNamespace(sparkContext=of_tracker)  # type: ignore[assignment]
+        run.show()
+        assert said[-1] == f"{so_far}; reading 5 files{more}"
+
+
+def test_of_the_records_that_are_too_long_the_first_is_named():
+    """Record 9 comes before record 10, and the files in the order of their names."""
+    said: list[str] = []
+    run = saying(said)
+    long = LongRecord("byte 7")
+    long.add(b"x" * 2_000_000)
+    files = Files(json=["b.json"], long={"b.json": [long]})
+    run._name_long(files, {("a.avro", "record 10", 3_000_000), ("a.avro", "record 9", 1_048_577)})
+    assert said == [
+        "too long for staging: the record of 1,048,577 bytes at record 9 of a.avro, and 2 more; lake.changes has a "
+        "note in its place, which models put into quarantine. The limit is 1,048,576 bytes; raise it with "
+        "--longest-record"
+    ]
+    assert run.totals.long_records == 3
+    run._name_long(Files(json=["b.json"]), set())
+    assert len(said) == 1 and run.totals.long_records == 3
+
+
+def test_what_is_hidden_is_counted_once_a_run_and_the_first_is_named():
+    said: list[str] = []
+    run = saying(said)
+    run._name_hidden(None)
+    assert run.totals.hidden_files is None, "the search took longer than the run"
+    run._name_hidden(["/l/.a", "/l/_b", "/l/_c"])
+    run._name_hidden(["/l/.a", "/l/_b", "/l/_c", "/l/_d"])
+    assert run.totals.hidden_files == 3
+    assert said == [
+        "not read, because names that begin with . or _, or end in ._COPYING_, are hidden: /l/.a, and 2 more"
+    ]
+    run = saying(said)
+    run._name_hidden([])
+    assert run.totals.hidden_files == 0 and len(said) == 1
+    saying(said)._name_hidden(["/l/.a", "/l/_b"])
+    saying(said)._name_hidden(["/l/.a"])
+    assert [sentence.partition("hidden: ")[2] for sentence in said[1:]] == ["/l/.a, and 1 more", "/l/.a"]

@@ -108,7 +108,22 @@ def test_each_record_of_a_file_of_any_length_is_given_once(count: int):
             ("does not have the format that its name shows"),
         ),
         (RuntimeError("java.io.IOException: not a gzip file"), "does not have the format that its name shows"),
+        (RuntimeError("java.io.IOException: invalid block type"), "does not have the format"),
+        (RuntimeError("java.io.IOException: invalid distance too far back"), "does not have the format"),
+        (RuntimeError("java.io.IOException: invalid code lengths set"), "does not have the format"),
+        (RuntimeError("java.io.IOException: invalid stored block lengths"), "does not have the format"),
+        (RuntimeError("java.util.zip.DataFormatException: x"), "does not have the format"),
+        (RuntimeError("java.io.IOException: incorrect data check"), "does not have the format"),
+        (RuntimeError("java.io.IOException: gzip stream CRC failure"), "does not have the format"),
+        (RuntimeError("java.io.IOException: Stream is not BZip2 formatted"), "does not have the format"),
+        (RuntimeError("java.io.IOException: bad block header"), "does not have the format"),
+        (RuntimeError("java.io.IOException: Too many bytes before delimiter: 2147483648"), "a line of more than 2 GiB"),
+        (RuntimeError("java.io.IOException: Too many bytes before newline: 2147483648"), "a line of more than 2 GiB"),
+        (RuntimeError("[FAILED_READ_FILE.FILE_LENGTH_EXCEEDS] x"), "cannot be read in parts"),
+        (RuntimeError("The length 2147483648 exceeds the max length allowed"), "cannot be read in parts"),
         (RuntimeError("[FAILED_READ_FILE.FILE_NOT_EXIST] x"), "it no longer exists"),
+        (RuntimeError("[PATH_NOT_FOUND] Path: x"), "it no longer exists"),
+        (RuntimeError("java.io.FileNotFoundException: File does not exist"), "it no longer exists"),
     ],
 )
 def test_a_torn_file_is_told_by_what_reading_it_says(problem: Exception, why: str):
@@ -146,3 +161,9 @@ def test_a_file_that_may_not_be_read_is_said_to_be_so_and_is_not_set_aside():
             UsageError, match=r"cannot be read, because the job has no permission.*give the job's user the right"
         ):
             _why_unreadable(OSError(said), PATH)
+
+
+@pytest.mark.parametrize("said", ["java.lang.OutOfMemoryError: Java heap space", "PythonException: MemoryError"])
+def test_memory_that_ends_is_said_to_be_so_and_sets_no_file_aside(said: str):
+    with pytest.raises(UsageError, match=r"^There is not enough memory to read the file .*--driver-memory more"):
+        _why_unreadable(OSError(said), PATH)

@@ -118,9 +118,10 @@ class Refused(grpc.RpcError):
          "projects/p/instances/i/databases/d/sessions/... gone"),
         ("the first line.\nand a trace", "the first line"),
         ("x" * 301, "x" * 300 + "..."),
+        ("x" * 300, "x" * 300),
         (None, ""),
     ],
-    ids=["without the name of a session", "one line", "a short one", "nothing"],
+    ids=["without the name of a session", "one line", "a short one", "the longest", "nothing"],
 )  # fmt: skip
 def test_what_a_service_says_is_told_in_a_line(details: str | None, told: str):
     assert details_of(Refused(details)) == told

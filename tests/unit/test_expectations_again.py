@@ -1,5 +1,6 @@
 """Records that were not as expected are looked at again by the next run, whether or not that appends anything."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ from reconcile_jobs import expectations
 from reconcile_jobs.expectations import Expected, Outcome
 from reconcile_jobs.process.caller import silence
 from reconcile_jobs.staging import TableName
+
+MACROS = Path(__file__).resolve().parents[2] / "macros"
 
 
 class Runs:
@@ -56,3 +59,19 @@ def test_a_warning_lets_them_pass(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     outcome = runs.run(3, 3)
     assert outcome is not None and not outcome.success and outcome.first_batch == 3
     assert runs.run(3, None) is None
+
+
+def test_the_change_types_that_are_expected_are_those_that_models_take() -> None:
+    """Of one that is missing here, records that models apply would be reported; of one more, quarantine would begin."""
+
+    def taken(path: str, *patterns: str) -> set[str]:
+        text = (MACROS / path).read_text()
+        lists = [found for pattern in patterns for found in re.findall(pattern, text)]
+        return {word for found in lists for word in re.findall("[A-Za-z_-]+", found)}
+
+    of_datastream = r"upper\(source_metadata\.change_type\) (?:= |in \()('[^)\n]*?')(?: or|\) then)"
+    assert {source: set(words) for source, words in expectations._CHANGE_TYPES.items()} == {
+        "datastream": taken("change_records/datastream_envelope.sql", of_datastream),
+        "spanner": taken("sources/spanner_change_stream.sql", r"when ('[A-Z]+') then '"),
+        "bigtable": taken("sources/bigtable_change_stream.sql", r"type not in \(([^)]*)\)"),
+    }

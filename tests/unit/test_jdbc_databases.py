@@ -300,8 +300,52 @@ def test_what_oracle_says_of_a_moment_that_it_does_not_know_no_retry_cures(code)
         (PostgreSQL, "SQLState 08001: Connection to h:1 refused", Fault, "connection to PostgreSQL failed"),
         (PostgreSQL, "org.postgresql.util.PSQLException: An I/O error occurred while sending", Fault, "was lost"),
         (PostgreSQL, "ERROR: canceling statement due to conflict with recovery", Fault, "run the same command"),
+        (PostgreSQL, "ERROR: terminating connection due to administrator command", Fault, "stopped the read"),
+        (PostgreSQL, "ERROR: canceling statement due to user request", Fault, "took too long"),
+        (PostgreSQL, "ERROR: canceling statement due to statement timeout", Fault, "took too long"),
+        (PostgreSQL, "ERROR: invalid snapshot identifier: \"1-2\"", Fault, "before all partitions had begun"),
+        (PostgreSQL, "ERROR: could not import the requested snapshot", Fault, "before all partitions had begun"),
+        (PostgreSQL, "ERROR: query would be affected by row-level security", UsageError, "BYPASSRLS"),
+        (PostgreSQL, "ERROR: function pg_current_snapshot() does not exist", UsageError, "PostgreSQL 13 or later"),
+        (PostgreSQL, "ERROR: permission denied for table t", UsageError, "SELECT on the table and USAGE on its schema"),
+        (PostgreSQL, 'FATAL: database "d" does not exist', UsageError, "Check --url"),
+        (PostgreSQL, "FATAL: no pg_hba.conf entry for host", UsageError, "Check --url"),
+        (PostgreSQL, "FATAL: password authentication failed for user", UsageError, "refused the login"),
+        (PostgreSQL, "SQLState 28000: no such role", UsageError, "refused the login"),
+        (PostgreSQL, "SQLState 42501: permission was denied", UsageError, "right to select from the table"),
+        *(
+            (PostgreSQL, f"java.sql.SQLException: The connection {said}", Fault, "nothing was written: run the same")
+            for said in ("Connection is closed", "connection has been reset", "connection refused", "timed out")
+        ),
+        *(
+            (MySQL, said, Fault, "took too long")
+            for said in (
+                "Query execution was interrupted", "Query timed out", "maximum statement execution time exceeded",
+            )
+        ),
+        *(
+            (MySQL, said, Fault, "MySQL stopped the read")
+            for said in (
+                "Lock wait timeout exceeded", "Server shutdown in progress", "Socket error", "unexpected end of stream",
+            )
+        ),
+        (MySQL, "SELECT command denied to user 'a'@'b'", UsageError, "Grant the job's user SELECT"),
+        (MySQL, "Access denied for user 'a'@'b' to database 'c'", UsageError, "Grant the job's user SELECT"),
+        (SQLServer, "The SELECT permission was denied on the object", UsageError, "schema cdc"),
+        (SQLServer, "The TCP/IP connection to the host h, port 1433 has failed", Fault, "Check --url"),
+        *(
+            (Oracle, f"ORA-{code}: said of a login", UsageError, "refused the login")
+            for code in ("28000", "28001", "01005", "01045")
+        ),
+        *((Oracle, f"ORA-{code}: said of a right", UsageError, "FLASHBACK") for code in ("01031", "41900")),
+        *(
+            (Oracle, f"ORA-{code}: said of a connection", Fault, "The connection to Oracle failed")
+            for code in (
+                "12514", "17008", "17410", "17800", "03113", "03114", "03135", "00028", "01033", "01034", "01089",
+            )
+        ),
     ],
-)
+)  # fmt: skip
 def test_failures_are_sentences(kind, told, meaning, says):
     found = kind().refusal(f"x: y\n{told}\nat z")
     assert type(found) is meaning and says in str(found)

@@ -1,12 +1,24 @@
 """Which files Spark leaves out by their names, links that lead nowhere or in a ring, names that Java does not see."""
 
 import json
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from plain_spark import Session
-from reconcile_jobs.landing_area import broken_links, escaped, files_of_batch, is_hidden, lies_open_below
+from reconcile_jobs import landing_area
+from reconcile_jobs.landing_area import (
+    HiddenFiles,
+    broken_links,
+    escaped,
+    files_of_batch,
+    hidden,
+    is_hidden,
+    lies_open_below,
+    local_tops,
+)
 from reconcile_jobs.process.errors import UsageError
 
 
@@ -125,3 +137,106 @@ def test_a_micro_batch_has_its_own_files_though_spark_keeps_older_ones_in_its_li
 ):
     spark: Any = Session()
     assert files_of_batch(spark, checkpoint, epoch) == [f"file:/landing/of {number}.json" for number in numbers]
+
+
+class Find:
+    """Hadoop's own find, which writes these names, each with an end of its own, to the stream that it is given."""
+
+    def __init__(self, *names: str) -> None:
+        self.names, self.streams, self.words = names, dict[str, Any](), list[str]()
+
+    def setConf(self, configuration: Any) -> None: ...
+
+    def getClass(self) -> Any:
+        return SimpleNamespace(
+            getField=lambda name: SimpleNamespace(set=lambda of, to: self.streams.update({name: to}))
+        )
+
+    def run(self, words: list[str]) -> None:
+        self.words = list(words)
+        self.streams["out"].text += "".join(f"{name}\0" for name in self.names)
+        self.streams["err"].text += "file:/l/.what find says of a directory that it may not list\0"
+
+
+class Stream:
+    def __init__(self) -> None:
+        self.text = ""
+
+    def toString(self, encoding: str) -> str:
+        assert encoding == "UTF-8"
+        return self.text
+
+
+def java(find: Find) -> Any:
+    """A session whose JVM has as much as a search for hidden files asks of it."""
+    io = SimpleNamespace(ByteArrayOutputStream=Stream, PrintStream=lambda stream, flushes, encoding: stream)
+    shell = SimpleNamespace(find=SimpleNamespace(Find=lambda: find))
+    hadoop = SimpleNamespace(hadoop=SimpleNamespace(fs=SimpleNamespace(shell=shell)))
+    jvm = SimpleNamespace(
+        org=SimpleNamespace(apache=hadoop), java=SimpleNamespace(io=io, lang=SimpleNamespace(String=None))
+    )
+    gateway = SimpleNamespace(new_array=lambda kind, count: [None] * count)
+    return SimpleNamespace(
+        _jvm=jvm, _sc=SimpleNamespace(_gateway=gateway), _jsc=SimpleNamespace(hadoopConfiguration=lambda: None)
+    )
+
+
+def test_of_what_is_hidden_the_uppermost_is_named_and_what_spark_lists_is_not():
+    find = Find(
+        "file:/l", "file:/l/_b", "file:/l/_b/_c", "file:/l/_b/d/.e", "file:/l/_bb", "file:/l/_metadata",
+        "file:/l/_common_metadata", "file:/l/_day=1", "file:/l/x/.y", "file:/l/a._COPYING_", "file:/l/größe/_z",
+    )  # fmt: skip
+    assert hidden(java(find), "file:/l") == [
+        "file:/l/_b", "file:/l/_bb", "file:/l/a._COPYING_", "file:/l/größe/_z", "file:/l/x/.y",
+    ]  # fmt: skip
+    assert find.words == ["file:/l", "-name", "{.*,_*,*._COPYING_}", "-print0"]
+    assert hidden(java(Find()), "file:/l") == []
+
+
+def test_what_a_path_names_itself_is_read_though_its_name_would_hide_it():
+    assert hidden(java(Find("file:/l/_in", "file:/l/_in/_a")), "file:/l/_in") == ["file:/l/_in/_a"]
+    assert hidden(java(Find("file:/l/_1", "file:/l/_2/_a")), "file:/l/_*") == ["file:/l/_2/_a"]
+
+
+def test_a_search_for_hidden_files_runs_beside_the_job_and_only_once_at_a_time(monkeypatch: pytest.MonkeyPatch):
+    """A job that comes back every second would otherwise list a large landing area many times at once."""
+    go_on, searched = threading.Event(), list[str]()
+
+    def search(spark: Any, pattern: str) -> list[str]:
+        searched.append(pattern)
+        go_on.wait(60)
+        return [f"{pattern}/_a"]
+
+    spark: Any = None
+    monkeypatch.setattr(landing_area, "hidden", search)
+    monkeypatch.setattr(HiddenFiles, "_latest", None)
+    first = HiddenFiles(spark, "file:/l")
+    assert first.found(0) is None, "not known yet"
+    second = HiddenFiles(spark, "file:/l")
+    go_on.set()
+    assert first.found(60) == ["file:/l/_a"]
+    assert second.found(60) is None and searched == ["file:/l"]
+    assert HiddenFiles(spark, "file:/m").found(60) == ["file:/m/_a"], "the one before has ended"
+
+
+def test_a_search_that_fails_leaves_it_open_what_is_hidden(monkeypatch: pytest.MonkeyPatch):
+    """The run has the same failure where it lists the files, and says so; a trace of this one helps nobody."""
+    traces: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", traces.append)
+    monkeypatch.setattr(landing_area, "hidden", lambda spark, pattern: 1 / 0)
+    monkeypatch.setattr(HiddenFiles, "_latest", None)
+    spark: Any = None
+    assert HiddenFiles(spark, "file:/l").found(60) is None and not traces
+
+
+def test_links_are_looked_for_in_local_directories_alone(monkeypatch: pytest.MonkeyPatch):
+    def status(path: str) -> Any:
+        return SimpleNamespace(getPath=lambda: SimpleNamespace(toString=lambda: path))
+
+    found = [status("file:/l/day=1"), status("s3a://bucket/l"), status("hdfs://n/file:/l")]
+    at = SimpleNamespace(getFileSystem=lambda configuration: SimpleNamespace(globStatus=lambda path: found))
+    monkeypatch.setattr(landing_area, "hadoop_path", lambda spark, pattern: at)
+    spark: Any = SimpleNamespace(_jsc=SimpleNamespace(hadoopConfiguration=lambda: None))
+    assert local_tops(spark, "anything") == ["/l/day=1"]
+    found = None  # type: ignore[assignment]
+    assert local_tops(spark, "nothing") == []

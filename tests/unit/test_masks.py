@@ -157,6 +157,19 @@ def test_members_that_no_model_reads_are_not_staged():
     assert [*staged(text)] == ["masked", "uuid", "object", "source_metadata", "payload"]
 
 
+def test_what_datastream_writes_beside_the_payload_stays_as_it_was_delivered():
+    delivered = (
+        '{"uuid": "7", "read_timestamp": "2026-05-01T09:00:00.5Z", "source_timestamp": 1.50, "object": '
+        '"shop_customers", "read_method": "mysql-cdc", "stream_name": "s", "schema_key": "k", "sort_keys": [1, 2.0], '
+        '"source_metadata": {"scn": 10}'
+    )
+    found = MASKS.record(f'{delivered}, "payload": {{"id": 1}}}}'.encode())
+    members = json.loads(found, parse_float=Decimal)
+    assert [*members][1:-1] == [*json.loads(f"{delivered}}}")]
+    for member in ('"source_timestamp": 1.50', '"sort_keys": [1, 2.0]', '"schema_key": "k"', '"stream_name": "s"'):
+        assert member in found
+
+
 def test_records_of_other_objects_stay_as_they_are():
     text = event('{"email": "a@b", "n": 1.10}', object="shop_orders")
     assert MASKS.record(text.encode()) == text

@@ -115,3 +115,11 @@ def test_what_was_written_is_read(rows, ending, everything_quoted):
 def test_a_long_broken_record_costs_no_search():
     with pytest.raises(Broken, match="goes on"):
         split(b'"' + b'""' * 500_000 + b'a"b,c\n')
+
+
+def test_a_record_over_several_lines_may_have_as_many_bytes_as_was_said_before_its_last_line():
+    lines = [b"1", b'"a', b"b", b'c"']
+    assert list(records(lines, Dialect(), 1, longest=5)) == [(1, ["1"]), (2, ["a\nb\nc"])]
+    with pytest.raises(Broken, match="a quote that opens there is not closed within 4 bytes") as refusal:
+        list(records(lines, Dialect(), 1, longest=4))
+    assert refusal.value.line == 2

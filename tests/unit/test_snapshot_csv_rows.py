@@ -87,6 +87,8 @@ def complaint(refusal: pytest.ExceptionInfo) -> dict:
         (t.StringType(), '1,a"b"', "value 2 has a quote inside"),
         (t.StringType(), ",1", "column id is NULL, but declared not null"),
         (t.LongType(), f"1,{'x' * 1000}", "x" * 100 + '..." is not a number'),
+        (t.LongType(), "1,größe", 'column v, bigint: "größe" is not a number'),
+        (t.LongType(), f"1,{'x' * 100}", "x" * 100 + '" is not a number'),
     ],
 )
 def test_what_is_not_as_declared(data_type, row, why):

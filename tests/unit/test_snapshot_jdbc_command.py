@@ -157,8 +157,15 @@ def test_properties(tmp_path, monkeypatch):
         (f"sessionInitStatement={CANARY}", 0o600, "is not a property"),
         (f"allowMultiQueries={CANARY}", 0o600, "line 1: allowMultiQueries is not a property"),
         (f" = {CANARY}", 0o600, "line 1: the line is not name=value"),
+        *(
+            (f"\n{name}={CANARY}", 0o600, f"line 2: {name} is not a property of the connection that can be set here")
+            for name in (
+                "dbtable", "query", "driver", "fetchsize", "queryTimeout", "customSchema", "prepareQuery",
+                "partitionColumn", "lowerBound", "upperBound", "numPartitions",
+            )
+        ),
     ],
-)
+)  # fmt: skip
 def test_properties_that_are_refused(tmp_path, text, mode, complaint):
     with pytest.raises(UsageError, match=complaint) as refused:
         read_properties(properties_file(tmp_path, text, mode))
@@ -181,6 +188,16 @@ HARMLESS = [
     "jdbc:sqlserver://h;databaseName=shop; encrypt = true;trustServerCertificate=true",
     "jdbc:oracle:thin:@tcps://h:1521/shop?wallet_location=/wallet&ssl_server_dn_match=true",
     "jdbc:oracle:thin:@(DESCRIPTION=(ADDRESS=(PROTOCOL=TCP)(HOST=h)(PORT=1521))(CONNECT_DATA=(SERVICE_NAME=shop)))",
+    "jdbc:postgresql://h/db?sslrootcert=/c&sslcert=/c&sslkey=/k&connectTimeout=5&socketTimeout=5&loginTimeout=5"
+    "&tcpKeepAlive=true&ApplicationName=x&targetServerType=primary&currentSchema=shop&gssEncMode=disable",
+    "jdbc:mariadb://address=(host=h)(port=3306)(type=primary)/shop?serverSslCert=/c&keyStore=/k&trustStore=/t"
+    "&socketTimeout=5&tcpKeepAlive=true&useCompression=true&serverRsaPublicKeyFile=/k&allowPublicKeyRetrieval=true",
+    "jdbc:sqlserver://h;instanceName=i;portNumber=1;hostNameInCertificate=h;trustStore=/t;loginTimeout=5;"
+    "socketTimeout=5;queryTimeout=5;applicationName=x;applicationIntent=ReadOnly;multiSubnetFailover=true;"
+    "authentication=ActiveDirectoryMSI;msiClientId=x;integratedSecurity=true;domain=d",
+    "jdbc:oracle:thin:@tcps://h/shop?oracle.net.wallet_location=/w&oracle.net.ssl_server_dn_match=true"
+    "&ssl_server_cert_dn=x&oracle.jdbc.ReadTimeout=5&oracle.net.CONNECT_TIMEOUT=5&transport_connect_timeout=5"
+    "&retry_count=3&javax.net.ssl.trustStore=/t&javax.net.ssl.keyStore=/k&v$session.program=x",
 ]
 
 
@@ -248,6 +265,10 @@ GOOD = ["jdbc", "--url", "jdbc:postgresql://h/db", "--table", "a.b", "--into", "
         ([*GOOD, "--partitions", "2"], "must be given together"),
         ([*GOOD, "--partition-column", "id"], "must be given together"),
         ([*GOOD, "--partition-column", "id", "--partitions", "0"], "from 1 to 1000"),
+        ([*GOOD, "--partition-column", "id", "--partitions", "1001"], "from 1 to 1000"),
+        # What is right is not refused, and the next mistake is.
+        ([*GOOD[:-1], "t", "--partition-column", "id", "--partitions", "1"], "--into t is not the name"),
+        ([*GOOD[:-1], "t", "--partition-column", "id", "--partitions", "1000"], "--into t is not the name"),
         ([*GOOD[:4], "orders", *GOOD[5:]], "--table orders is not the name"),
         ([*GOOD[:-1], "t"], "--into t is not the name"),
         (["jdbc", *GOOD[3:]], "--url"),

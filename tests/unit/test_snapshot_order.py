@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 from reconcile_jobs import log_snapshots
 from reconcile_jobs.log_positions import Place, Restated, position_of
-from reconcile_jobs.log_snapshots import _Run
+from reconcile_jobs.log_snapshots import Totals, _Run, is_beside_log
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import UsageError
-from reconcile_jobs.snapshot_differences import has_no_key
+from reconcile_jobs.snapshot_differences import Job, has_no_key
+from reconcile_jobs.staging import TableName
 
 
 @pytest.mark.parametrize(
@@ -97,6 +99,8 @@ def test_positions_of_two_databases_are_in_no_order() -> None:
     [
         ("pg_snapshot", "9:9", "'9:9', is no pg_current_snapshot"),
         ("gtid", "0-1-100", "is a gtid, and only snapshots of Oracle, MySQL, PostgreSQL, SQL Server, Spanner and"),
+        ("scn", "x" * 200, f"'{'x' * 200}', is no SCN"),
+        ("scn", "x" * 201, rf"'{'x' * 200}\.\.\.', is no SCN"),
         ("read_timestamp", "now", "'now', is no moment, as 2026-05-01T09:00:00.123456789Z is"),
         *(("scn", text, f"'{text}', is no SCN, a whole number") for text in ("", "1e4", "-4", "0x25")),
         *(
@@ -233,3 +237,98 @@ def test_a_snapshot_is_staged_beside_the_log_of_its_own_database(
         return
     with pytest.raises(UsageError, match=complaint):
         run._refuse_other_job(position, said)
+
+
+TABLE, CHANGES = TableName.parse("lake.orders_source"), TableName.parse("lake.changes")
+TAKEN_AT = "2026-05-01T09:00:00.000000000Z"
+NEW = {
+    "reconcile.snapshot": "jdbc", "reconcile.snapshot.id": "new", "reconcile.snapshot.position_kind": "scn",
+    "reconcile.snapshot.position": "9", "reconcile.snapshot.taken_at": TAKEN_AT,
+}  # fmt: skip
+BEFORE = {
+    "snapshot": "old", "place": 7, "position_kind": "scn", "position": "8",
+    "taken_at": "2026-05-01T08:00:00.000000000Z",
+    "key": ["id"], "columns": {"id": "bigint"},
+}  # fmt: skip
+
+
+def staged(
+    monkeypatch: pytest.MonkeyPatch, known: dict[str, Any] | None, at: str | None = None
+) -> tuple[Totals, list[Any], list[str]]:
+    """Stage a snapshot after the one that is known; return the totals, the cuts that were appended, what was said."""
+    cuts: list[Any] = []
+    said: list[str] = []
+    spark: Any = SimpleNamespace(table=lambda name: SimpleNamespace(dtypes=[("id", "bigint")]))
+    run = _Run(spark, Job(TABLE, CHANGES, at=at), Caller(say=said.append))
+    monkeypatch.setattr(log_snapshots, "snapshot_properties", lambda spark, table: NEW)
+    monkeypatch.setattr(log_snapshots, "Staging", lambda *given, beside: None)
+    monkeypatch.setattr(log_snapshots, "Cuts", lambda *given, beside: SimpleNamespace(newest=lambda object_: known))
+    monkeypatch.setattr(log_snapshots, "keep_masks_of_rows", lambda *given: "")
+    monkeypatch.setattr(run, "_refuse_other_job", lambda position, properties: None)
+    monkeypatch.setattr(run, "_object_of", lambda properties: "shop_orders")
+    monkeypatch.setattr(run, "_key", lambda *given: ["id"])
+    monkeypatch.setattr(run, "_append", lambda rows, position, cut, totals: cuts.append(cut))
+    return run.run(), cuts, said
+
+
+def test_snapshots_of_an_object_are_counted_from_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    for known, place in ((None, 1), (BEFORE, 8), (BEFORE | {"place": 65_534}, 65_535)):
+        totals, (cut,), said = staged(monkeypatch, known)
+        assert (cut.place, cut.snapshot, cut.position_kind, cut.position) == (place, "new", "scn", "9")
+        assert (cut.taken_at, cut.columns) == (TAKEN_AT, {"id": "bigint"})
+        assert (totals.object, totals.position, totals.taken_at) == ("shop_orders", "9", TAKEN_AT)
+        assert not said
+
+
+def test_more_snapshots_of_an_object_than_the_order_of_changes_has_places_for_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(UsageError, match=r"^lake\.changes has 65,535 snapshots of shop_orders: stage into a new"):
+        staged(monkeypatch, BEFORE | {"place": 65_535})
+
+
+def test_a_snapshot_that_is_there_is_said_to_be_so_and_not_staged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    totals, cuts, said = staged(monkeypatch, BEFORE | {"snapshot": "new"})
+    assert not cuts and totals == Totals("shop_orders", position="9", taken_at=TAKEN_AT)
+    assert said == ["this snapshot of shop_orders is already in lake.changes, and nothing was appended"]
+
+
+@pytest.mark.parametrize(
+    ("known", "says"),
+    [
+        ({"position": "10"}, "does not contain the one at 10 that lake.changes has"),
+        ({"taken_at": TAKEN_AT}, "stage snapshots in the order in which they were"),
+        ({"key": ["number"]}, "The key of shop_orders in lake.changes is number, and not id"),
+        ({"columns": {"id": "bigint", "name": "string"}}, "lacks the column name"),
+    ],
+)
+def test_a_snapshot_that_does_not_follow_the_one_before_it_is_refused(
+    known: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        staged(monkeypatch, BEFORE | known)
+
+
+def test_the_moment_of_a_snapshot_beside_a_log_is_that_of_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="--at is not for a snapshot beside a log"):
+        staged(monkeypatch, None, at=TAKEN_AT)
+
+
+@pytest.mark.parametrize(
+    ("asked", "properties", "beside"),
+    [
+        (True, None, True), (False, None, False), (True, {}, True), (False, {}, False),
+        (False, {"reconcile.job": "snapshot"}, False), (False, {"reconcile.job": "spanner p/i/d/s"}, True),
+        (False, {"reconcile.job": "snapshot", "reconcile.appends_beside": "beside-x"}, True),
+        (False, {"reconcile.appends_beside": "beside-x"}, True),
+    ],
+)  # fmt: skip
+def test_a_snapshot_is_staged_beside_a_log_where_there_is_one_or_one_is_to_come(
+    asked: bool, properties: dict[str, str] | None, beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`properties`: those of the staging table; None: there is no such table."""
+    catalog = SimpleNamespace(tableExists=lambda name: properties is not None)
+    of_table = SimpleNamespace(properties=lambda spark, table: properties)
+    monkeypatch.setattr(log_snapshots, "format_of", lambda spark, catalog: of_table)
+    spark: Any = SimpleNamespace(catalog=catalog)
+    assert is_beside_log(spark, Job(TABLE, CHANGES, beside_log=asked)) == beside

@@ -11,6 +11,7 @@ from reconcile_jobs.exact_text import reader_of
 from reconcile_jobs.process.errors import DataError, UsageError
 from reconcile_jobs.snapshots import snapshot_spanner
 from reconcile_jobs.snapshots.snapshot_spanner import Field, _fields
+from reconcile_jobs.timestamps import nanoseconds
 
 NULL = Value(null_value=0)
 
@@ -121,3 +122,13 @@ def test_what_cannot_become_a_column_is_named_at_once(without_spark: None):
         "the column c0 is STRUCT, which the job cannot read: leave it out, by naming the others in --columns; the "
         "column c1 is ARRAY<INT64>, and its type cannot be chosen: name it without a type in --columns."
     )
+
+
+def test_an_earlier_time_may_be_asked_for_up_to_spanners_own() -> None:
+    now = nanoseconds("2026-05-01T09:00:00.000000001Z")
+    client: Any = SimpleNamespace(now=lambda: now)
+    assert snapshot_spanner._moment(client, "now") == now
+    for at in ("2026-05-01T09:00:00.000000001Z", "2026-05-01T08:59:59Z"):
+        assert snapshot_spanner._moment(client, at) == nanoseconds(at)
+    with pytest.raises(UsageError, match=r"^--at .*002Z is in the future: the time of Spanner is 2026-05-01T09:00:00"):
+        snapshot_spanner._moment(client, "2026-05-01T09:00:00.000000002Z")

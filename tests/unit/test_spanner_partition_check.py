@@ -52,3 +52,4 @@ def test_partitions_that_do_not_fit_or_are_read_twice_are_read_again_and_then_re
     assert checked(Window(tasks, [["A"], ["B"]]), {"A", "B"})[0] == 2
     records, said = checked(Window(tasks), {"A", "B"}, "warn")
     assert records == len(tasks) and "records may be missing" in said[-1]
+    assert [sentence.endswith("the window is read again") for sentence in said] == [True, True, False]

@@ -42,14 +42,31 @@ def table(
     return opened
 
 
-@pytest.mark.parametrize("said", [RACE, "ProtocolChangedException: x", "[TABLE_OR_VIEW_ALREADY_EXISTS] x"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        RACE, "ProtocolChangedException: x", "MetadataChangedException: x", "ConcurrentWriteException: x",
+        "[TABLE_OR_VIEW_ALREADY_EXISTS] x", "org.apache.iceberg.exceptions.AlreadyExistsException: x",
+    ],
+)  # fmt: skip
 def test_what_another_job_makes_at_the_same_moment_is_waited_for(said: str, monkeypatch: pytest.MonkeyPatch):
     table(RuntimeError(said), [False, False, True], monkeypatch)._create()
 
 
-def test_a_table_that_never_comes_is_a_fault_with_what_to_do(monkeypatch: pytest.MonkeyPatch):
+def test_a_table_that_does_not_come_within_20_seconds_is_a_fault_with_what_to_do(monkeypatch: pytest.MonkeyPatch):
+    opened, slept = table(RuntimeError(RACE), [False] * 20, monkeypatch), list[float]()
+    monkeypatch.setattr(staging, "time", SimpleNamespace(sleep=slept.append))
     with pytest.raises(Fault, match=r"creating the staging table lake.changes, or was killed.*run the same"):
-        table(RuntimeError(RACE), [False] * staging._PATIENCE, monkeypatch)._create()
+        opened._create()
+    assert sum(slept) == 20
+
+
+def test_what_a_killed_job_left_in_another_catalog_is_not_touched(monkeypatch: pytest.MonkeyPatch):
+    """It is not known there where the table lies."""
+    opened = table(RuntimeError(RACE), [False] * 20, monkeypatch, [])
+    opened.name = TableName.parse("other.lake.changes")
+    with pytest.raises(Fault, match=r"creating the staging table other\.lake\.changes"):
+        opened._create()
 
 
 def test_what_a_job_left_that_was_killed_while_it_made_the_table_is_made_anew(monkeypatch: pytest.MonkeyPatch):
@@ -97,3 +114,8 @@ def test_a_table_that_is_no_staging_table_is_told_what_it_lacks_and_what_it_has(
     assert changed == "has appended_at as timestamp_ntz in place of timestamp"
     del form["origin"]
     assert staging._differences(form) == "lacks origin string"
+
+
+def test_a_long_property_that_no_job_has_written_is_shown_in_part() -> None:
+    said = staging.changed_by_hand(TableName.parse("lake.changes"), "reconcile.append", "x" * 81)
+    assert f"is '{'x' * 80}', which no job has written" in said

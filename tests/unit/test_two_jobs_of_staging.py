@@ -217,7 +217,9 @@ def test_the_job_of_the_log_waits_while_a_snapshot_is_written(spark: Any, monkey
     assert len(slept) == 3
 
 
-def test_for_a_snapshot_job_that_was_killed_the_log_waits_once(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_for_a_snapshot_job_that_was_killed_the_log_waits_ten_minutes_and_once(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log, beside = Job(spark, beside=False), Job(spark, beside=True)
 
     def die(place: str) -> None:
@@ -230,9 +232,9 @@ def test_for_a_snapshot_job_that_was_killed_the_log_waits_once(spark: Any, monke
     beside.opened = None
     slept = waiting(monkeypatch, lambda second: None)
     assert log.append().batch == 2
-    assert sum(slept) == staging._LONGEST_TURN
+    assert sum(slept) == 600
     assert log.append().batch == 3
-    assert sum(slept) == staging._LONGEST_TURN
+    assert sum(slept) == 600
     assert beside.append().batch == 4
 
 
