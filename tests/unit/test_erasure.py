@@ -112,6 +112,12 @@ def test_a_record_without_metadata_is_still_of_its_key():
     assert reading(b'{"payload": {"id": 7}, "source_metadata": 3}', (ID,)).keys == {("7",)}
 
 
+def test_a_record_is_of_the_table_that_its_metadata_name_with_its_database():
+    named = {"table": "PEOPLE", "schema": "SHOP", "database": "EU", "more": "x"}
+    assert reading(record({"id": 7}, source_metadata=named), (ID,)).table == '"EU"."SHOP"."PEOPLE"'
+    assert reading(record({"id": 7}, source_metadata=named | {"schema": None}), (ID,)).table == '"EU"."PEOPLE"'
+
+
 # --- the register ----------------------------------------------------------------------------------------------------
 
 
@@ -272,6 +278,7 @@ def test_a_key_keeps_the_ends_of_lines_that_stand_in_it(tmp_path: Path):
         ("id\n", "has no key below its header"),
         ("id\nsecret-9,secret-9\n", "line 2 has 2 values, and the header 1 columns"),
         ('id\n""\n', "line 2 has an empty value"),
+        ('id,no\n1,""\n', "line 2 has an empty value"),
         ('id\n"secret-9"x\n', "line 2 is no line of CSV"),
         ("id\n1\nsecret-9\n", "line 3 has no number in the column id"),
         ("id\n0x10\n", "line 2 has no number in the column id"),
@@ -328,6 +335,33 @@ def test_the_command_finds_the_one_model_of_a_name_or_says_what_to_add(monkeypat
         erase.reader_of(session, "people", TableName(("lake", "more")))
 
 
+def test_models_are_looked_for_beside_each_table_of_the_session_and_no_view_of_it():
+    tables = {"lake": [("changes__readers", False), ("mine__readers", True), ("gone__readers", False)], "a`b": []}
+    session: Any = SimpleNamespace(
+        catalog=SimpleNamespace(
+            listDatabases=lambda: [SimpleNamespace(name=name) for name in tables],
+            tableExists=lambda name: name in ("`lake`.`changes`", "`lake`.`mine`"),
+        ),
+        sql=lambda sql: SimpleNamespace(
+            collect=lambda: [
+                SimpleNamespace(tableName=name, isTemporary=is_temporary)
+                for schema, those in tables.items() for name, is_temporary in those
+                if sql == f"SHOW TABLES IN `{schema.replace('`', '``')}` LIKE '*__readers'"
+            ]
+        ),
+    )  # fmt: skip
+    assert erase._staging_tables(session) == [STAGING]
+
+
+@pytest.mark.parametrize("option", ["--model", "--keys", "--reason"])
+def test_an_erasure_needs_a_model_keys_and_a_reason(option: str):
+    given = {"--model": "people", "--keys": "k.csv", "--reason": "T-1"}
+    words = [word for name, value in given.items() if name != option for word in (name, value)]
+    console: Any = None
+    with pytest.raises(UsageError, match=f"arguments are required: {option}; see"):
+        erase.main(words, console)
+
+
 def test_all_models_of_the_objects_lose_the_key_and_what_is_not_known_is_named():
     people, past = reader("shop.people", "P", "Q"), reader("sales.past", "P", materialized="history")
     own, orders = reader("shop.own"), reader("shop.orders", "O")
@@ -355,6 +389,13 @@ def test_the_columns_of_the_file_have_to_be_the_unique_key():
             key_columns("shop.people", of, columns, "k")
     with pytest.raises(UsageError, match=r"c of shop\.people is a date, and so far only keys of whole numbers"):
         key_columns("shop.people", base(["c"], c="date"), ("c",), "k")
+
+
+@pytest.mark.parametrize("declaration", [None, "{}", "no JSON"])
+def test_a_base_table_that_does_not_say_its_key_has_one_of_its_own_columns(declaration: str | None):
+    of = Base({"id": "bigint", "no": "int"}, declaration)
+    assert has_key(of, ("id",)) and has_key(of, ("no", "id"))
+    assert not has_key(of, ("id", "x"))
 
 
 @pytest.mark.parametrize(

@@ -207,8 +207,9 @@ def test_without_its_key_a_model_cannot_be_compared():
 
 
 def test_whole_numbers_of_every_size_are_compared():
-    plan = planned({"id": "bigint", "small": "int"})
-    assert [target.type_name for target in plan.targets] == ["bigint", "bigint"]
+    for kind in ("tinyint", "smallint", "int", "bigint"):
+        plan = planned({"id": "bigint", "small": kind})
+        assert [target.type_name for target in plan.targets] == ["bigint", "bigint"]
 
 
 def test_tolerances_are_given_on_as_the_test_of_parity_takes_them():

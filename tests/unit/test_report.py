@@ -332,8 +332,9 @@ def test_of_a_long_text_the_page_has_the_beginning(length: int, shown: str) -> N
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3600, "1 h 0 min"), (172799, "47 h 59 min"), (172800, "2 d 0 h")],
-)
+    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3600, "1 h 0 min"), (172799, "47 h 59 min"), (172800, "2 d 0 h"),
+     (259199, "2 d 23 h")],
+)  # fmt: skip
 def test_a_length_of_time_has_two_units_at_most(seconds: int, shown: str) -> None:
     assert page._duration(seconds) == shown
 
@@ -406,6 +407,13 @@ def test_the_metrics_are_those_of_the_state() -> None:
     assert values(text, "reconcile_model_compared_timestamp_seconds", relation="demo.never") == []
     assert values(text, "reconcile_staging_appended_timestamp_seconds", staging=STAGING) == [1_795_000_000 - 3600]
     assert values(text, "reconcile_model_drift_findings", relation=HOSTILE) == [1], "its name is as it was"
+
+
+@pytest.mark.parametrize("verdict", ["confirmed", "unprovable", "in_flight", "match"])
+def test_each_verdict_of_a_comparison_is_a_metric(verdict: str) -> None:
+    text = metrics.text(state(models=[model(parity_verdict=verdict)]))
+    assert values(text, "reconcile_model_parity", verdict=verdict) == [1]
+    assert sum(values(text, "reconcile_model_parity")) == 1 and len(values(text, "reconcile_model_parity")) == 5
 
 
 def test_of_what_cannot_be_read_the_metrics_say_that_nothing_is_known() -> None:

@@ -1100,6 +1100,14 @@ def test_ages_are_read_and_others_refused():
             maintain.main(["--staging", "lake.changes", f"--keep={wrong}"], console)
 
 
+@pytest.mark.parametrize("option", ["--staging", "--keep"])
+def test_nothing_is_purged_without_a_table_and_an_age(option: str):
+    words = ["--staging", "lake.changes"] if option == "--keep" else ["--keep", "30d"]
+    console: Any = None
+    with pytest.raises(UsageError, match=f"arguments are required: {option}; see"):
+        maintain.main(words, console)
+
+
 def test_nothing_is_purged_where_no_model_is_registered():
     world = World()
     world.models = []
