@@ -80,6 +80,13 @@ def test_of_a_block_of_several_streams_all_count(codec, pack):
     assert (first_too_large(block, 0, codec, 2999), first_too_large(block, 0, codec, 3000)) == (0, None)
 
 
+@pytest.mark.parametrize(("streams", "found"), [(100, None), (101, 0)])
+def test_a_block_of_very_many_streams_is_too_large_however_little_they_hold(streams, found):
+    data = bz2.compress(b"") * streams
+    block = bytes([2, *varint(len(data) << 1)]) + data + b"s" * 16
+    assert first_too_large(block, 0, "bzip2", 10**6) == found
+
+
 MARK = b"s" * 16
 
 

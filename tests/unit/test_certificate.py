@@ -14,7 +14,7 @@ from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.proofs.certificate import document_of, html_of, text_of, written
 from reconcile_jobs.proofs.comparison import Bucket, Comparison, Row
 from reconcile_jobs.proofs.proving import Proof, _with_reasons
-from reconcile_jobs.proofs.verdicts import Difference, worst
+from reconcile_jobs.proofs.verdicts import Difference, megabytes, worst
 
 CANARY = "canary-7f3a"
 HOSTILE = [
@@ -208,3 +208,21 @@ def test_the_line_of_a_model():
         "0.1 MB from the source"
     )
     assert proven().line(8) == "orders     12 rows   equal   1 s, 0.1 MB from the source"
+    result.found = Comparison((Bucket(1200, 1, 1), Bucket(1199, 2, 2)), 1000, 1, [Row("=1", "0")], ["=1"])
+    result.counts |= {"unexpected": 2000, "different": 3, "in_flight": 4, "unprovable": 5, "confirmed": 1}
+    assert result.line(1) == (
+        "orders   1,200 rows at the source, 1,199 here   999 buckets equal, 1 differ   1 rows read   1 confirmed "
+        "(1 missing, 2,000 unexpected, 3 different)   4 in flight   5 unprovable   1 s, 0.1 MB from the source"
+    )
+    nothing = proven()
+    nothing.found = None
+    nothing.reasons += ["a", "b"]
+    assert nothing.line(8).splitlines() == ["orders     not proven", "           a", "           b"]
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [(0, "0.0 kB"), (1500, "1.5 kB"), (49_999, "50.0 kB"), (50_000, "0.1 MB"), (10**10, "10,000.0 MB")],
+)
+def test_bytes_are_told_in_the_unit_that_fits(size: int, shown: str):
+    assert megabytes(size) == shown

@@ -441,6 +441,7 @@ def check_it_gives_way():
             Left("shop.reconcile_ledger", "old versions stay, since another process wrote to it at the same moment"),
         ]
         assert f"shop.orders__base: {why}" in lake.said
+        assert lake.done.count(("compact", "shop.orders__base")) == 3, "it is tried so often"
         assert [of.table for of in result.compacted] == ["lake.changes", "shop.reconcile_ledger"]
         assert result.tidied == 2
         result.refuse_failures()  # the exit code is 0

@@ -94,6 +94,23 @@ def test_large_buckets_are_split_until_they_have_few_rows():
     assert found.differing == 2 and found.read < 40
 
 
+def changed(count):
+    return {str(number): f"another {number}" for number in range(count)}
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(30, 30), (30, 20), (20, 30)])
+def test_no_more_rows_are_read_than_somebody_allows(ours, theirs):
+    """Of either side, whichever has more."""
+    found = compared(Rows(table(ours).items()), Rows(changed(theirs).items()), most=29)
+    assert (found.unread, found.read, found.is_equal) == (30, 0, False)
+    found = compared(Rows(table(ours).items()), Rows(changed(theirs).items()), most=30)
+    assert (found.unread, found.read, len(found.different)) == (0, ours, 20 if ours != theirs else 30)
+
+
+def test_equal_rows_are_never_too_many():
+    assert compared(Rows(table(30).items()), Rows(table(30).items()), most=0).is_equal
+
+
 def test_values_that_changed_places_are_two_rows_that_differ():
     source, model = table(5000), table(5000)
     model["1"], model["2"] = source["2"], source["1"]

@@ -3,6 +3,7 @@
 import io
 from dataclasses import dataclass, field
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 from reconcile_jobs.process.caller import Caller
@@ -124,3 +125,59 @@ def test_a_run_that_somebody_comes_back_for_may_end_early():
     Caller(comes_back=True).refuse_early_end()
     with pytest.raises(Fault, match="Stopped before everything was appended"):
         Caller().refuse_early_end()
+
+
+def dbt_that_ends(monkeypatch, *ends):
+    """Let each run of dbt end as it is said here; return the words of each."""
+    given, left = [], list(ends)
+
+    def invoked(words, stop):
+        given.append(words)
+        print("what dbt says")
+        return left.pop(0)
+
+    monkeypatch.setattr("reconcile_jobs.process.dbt_runs.invoke", invoked)
+    return given
+
+
+def end(success, exception=None, **statuses):
+    results = [SimpleNamespace(node=SimpleNamespace(name=name), status=status) for name, status in statuses.items()]
+    return SimpleNamespace(success=success, exception=exception, result=SimpleNamespace(results=results))
+
+
+def test_what_dbt_could_not_run_is_counted_and_named_and_dbt_speaks_where_it_is_told(monkeypatch, capsys):
+    some = {"a": "error", "b": "fail", "c": "runtime error", "d": "skipped", "e": "success", "f": "warn", "g": "pass"}
+    nothing = SimpleNamespace(success=False, exception=None, result=None)
+    given = dbt_that_ends(monkeypatch, end(False, **some), end(True, h="success"), nothing)
+    out = io.StringIO()
+    dbt = DbtRuns("build --select 'tag:a b'", Event(), out)
+    found = [(dbt.run(), dbt.totals.runs, dbt.totals.failed_runs, dbt.totals.failed) for _ in range(3)]
+    assert found == [(True, 1, 1, ["a", "b", "c"]), (True, 2, 1, []), (True, 3, 2, ["dbt itself"])]
+    assert given == [["build", "--select", "tag:a b", "--no-use-colors"]] * 3
+    assert (out.getvalue(), capsys.readouterr().out) == ("what dbt says\n" * 3, "")
+
+
+def test_a_run_of_dbt_that_was_stopped_is_no_failure_of_a_model(monkeypatch):
+    dbt_that_ends(monkeypatch, end(False, a="error"), end(True, a="success"))
+    stop = Event()
+    stop.set()
+    dbt = DbtRuns("run", stop, io.StringIO())
+    assert (dbt.run(), dbt.totals.failed_runs, dbt.totals.failed) == (False, 0, [])
+    assert dbt.run(), "it came to its end before it heard"
+
+
+def test_a_command_that_dbt_does_not_know_is_refused(monkeypatch):
+    class DbtUsageException(Exception):
+        pass
+
+    dbt_that_ends(monkeypatch, end(False, DbtUsageException("No such option: --selct")))
+    with pytest.raises(UsageError, match=r"--dbt 'run --selct a': No such option: --selct\."):
+        DbtRuns("run --selct a", Event(), io.StringIO()).run()
+
+
+def test_on_a_terminal_dbt_may_use_colours(monkeypatch):
+    given = dbt_that_ends(monkeypatch, end(True))
+    out = io.StringIO()
+    out.isatty = lambda: True
+    DbtRuns("run", Event(), out).run()
+    assert given == [["run"]]

@@ -36,7 +36,7 @@ from reconcile_jobs.erasure.models import (
 from reconcile_jobs.erasure.tables import corrected_reasons, refuse_several_tables
 from reconcile_jobs.erasure.versions import is_of_earlier_version, purge_of_deleted_rows
 from reconcile_jobs.keyed_records import DATASTREAM, KeyColumn, key_of_values
-from reconcile_jobs.process.errors import UsageError
+from reconcile_jobs.process.errors import JobError, Undecided, UsageError
 from reconcile_jobs.retention.plan import Reader
 from reconcile_jobs.staging import Staging, TableName
 
@@ -94,6 +94,8 @@ def test_texts_are_compared_as_they_are_and_found_under_former_names():
     assert reading(record({"OLD_CODE": " é "}), (CODE,)).keys == {(" é ",)}
     assert reading(record({"id": 1, "code": "a"}), (CODE, ID)).keys == {("a", "1")}
     assert reading(record({"id": 1}), (CODE, ID)).keys is None
+    assert reading(record({"code": True}), (CODE,)).keys == {("true",)}
+    assert reading(record({"id": " 7 "}), (ID,)).keys == {("7",)}
 
 
 @pytest.mark.parametrize(
@@ -108,6 +110,12 @@ def test_a_record_without_metadata_is_still_of_its_key():
     found = reading(b'{"payload": {"id": 7}}', (ID,))
     assert (found.keys, found.table) == ({("7",)}, None)
     assert reading(b'{"payload": {"id": 7}, "source_metadata": 3}', (ID,)).keys == {("7",)}
+
+
+def test_a_record_is_of_the_table_that_its_metadata_name_with_its_database():
+    named = {"table": "PEOPLE", "schema": "SHOP", "database": "EU", "more": "x"}
+    assert reading(record({"id": 7}, source_metadata=named), (ID,)).table == '"EU"."SHOP"."PEOPLE"'
+    assert reading(record({"id": 7}, source_metadata=named | {"schema": None}), (ID,)).table == '"EU"."PEOPLE"'
 
 
 # --- the register ----------------------------------------------------------------------------------------------------
@@ -250,6 +258,11 @@ def test_keys_are_read_each_once_in_the_order_of_the_columns(tmp_path: Path):
     assert "a,b" not in repr(file)
 
 
+def test_keys_of_numbers_may_be_negative_or_decimals(tmp_path: Path):
+    file = read_keys_file(keys_file(tmp_path, "id\n-7\n 8 \n0.50\n-0\n"))
+    assert keys_of_file(file, (ID,)) == (("-7",), ("8",), ("0.5",), ("0",))
+
+
 def test_a_key_keeps_the_ends_of_lines_that_stand_in_it(tmp_path: Path):
     """One of them less would be the key of somebody else."""
     file = read_keys_file(keys_file(tmp_path, 'code\r\n"a\r\nb"\r\n"c\rd"\r\n"e\nf"\r\n'))
@@ -265,6 +278,7 @@ def test_a_key_keeps_the_ends_of_lines_that_stand_in_it(tmp_path: Path):
         ("id\n", "has no key below its header"),
         ("id\nsecret-9,secret-9\n", "line 2 has 2 values, and the header 1 columns"),
         ('id\n""\n', "line 2 has an empty value"),
+        ('id,no\n1,""\n', "line 2 has an empty value"),
         ('id\n"secret-9"x\n', "line 2 is no line of CSV"),
         ("id\n1\nsecret-9\n", "line 3 has no number in the column id"),
         ("id\n0x10\n", "line 2 has no number in the column id"),
@@ -307,6 +321,47 @@ def test_a_model_is_found_by_its_name_with_or_without_its_schema():
     assert readers_called("eople", readers) == []
 
 
+def test_the_command_finds_the_one_model_of_a_name_or_says_what_to_add(monkeypatch: pytest.MonkeyPatch):
+    readers = {"lake.changes": [reader("shop.people", "P"), reader("sales.people", "P")], "lake.more": []}
+    monkeypatch.setattr(erase, "_staging_tables", lambda spark: [*map(TableName.parse, readers)])
+    monkeypatch.setattr(erase, "Tables", lambda spark, table: SimpleNamespace(readers=lambda: readers[str(table)]))
+    session: Any = None
+    assert erase.reader_of(session, "shop.people", None) == (STAGING, readers["lake.changes"][0])
+    with pytest.raises(UsageError, match=r"called people \(shop\.people of lake\.changes, sales\.people of lake\.ch"):
+        erase.reader_of(session, "people", None)
+    with pytest.raises(UsageError, match=r"No model orders is registered with any staging table of the session's"):
+        erase.reader_of(session, "orders", None)
+    with pytest.raises(UsageError, match=r"No model people is registered with lake\.more: correct --model"):
+        erase.reader_of(session, "people", TableName(("lake", "more")))
+
+
+def test_models_are_looked_for_beside_each_table_of_the_session_and_no_view_of_it():
+    tables = {"lake": [("changes__readers", False), ("mine__readers", True), ("gone__readers", False)], "a`b": []}
+    session: Any = SimpleNamespace(
+        catalog=SimpleNamespace(
+            listDatabases=lambda: [SimpleNamespace(name=name) for name in tables],
+            tableExists=lambda name: name in ("`lake`.`changes`", "`lake`.`mine`"),
+        ),
+        sql=lambda sql: SimpleNamespace(
+            collect=lambda: [
+                SimpleNamespace(tableName=name, isTemporary=is_temporary)
+                for schema, those in tables.items() for name, is_temporary in those
+                if sql == f"SHOW TABLES IN `{schema.replace('`', '``')}` LIKE '*__readers'"
+            ]
+        ),
+    )  # fmt: skip
+    assert erase._staging_tables(session) == [STAGING]
+
+
+@pytest.mark.parametrize("option", ["--model", "--keys", "--reason"])
+def test_an_erasure_needs_a_model_keys_and_a_reason(option: str):
+    given = {"--model": "people", "--keys": "k.csv", "--reason": "T-1"}
+    words = [word for name, value in given.items() if name != option for word in (name, value)]
+    console: Any = None
+    with pytest.raises(UsageError, match=f"arguments are required: {option}; see"):
+        erase.main(words, console)
+
+
 def test_all_models_of_the_objects_lose_the_key_and_what_is_not_known_is_named():
     people, past = reader("shop.people", "P", "Q"), reader("sales.past", "P", materialized="history")
     own, orders = reader("shop.own"), reader("shop.orders", "O")
@@ -334,6 +389,30 @@ def test_the_columns_of_the_file_have_to_be_the_unique_key():
             key_columns("shop.people", of, columns, "k")
     with pytest.raises(UsageError, match=r"c of shop\.people is a date, and so far only keys of whole numbers"):
         key_columns("shop.people", base(["c"], c="date"), ("c",), "k")
+
+
+@pytest.mark.parametrize("declaration", [None, "{}", "no JSON"])
+def test_a_base_table_that_does_not_say_its_key_has_one_of_its_own_columns(declaration: str | None):
+    of = Base({"id": "bigint", "no": "int"}, declaration)
+    assert has_key(of, ("id",)) and has_key(of, ("no", "id"))
+    assert not has_key(of, ("id", "x"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_number"),
+    [
+        *((kind, True) for kind in ("tinyint", "smallint", "int", "bigint", "decimal(38,9)", "DECIMAL(9,0)")),
+        *((kind, False) for kind in ("string", "varchar(3)", "STRING")), ("boolean", None), ("timestamp", None),
+        ("double", None), ("interval day", None), ("char(3)", None),
+    ],
+)  # fmt: skip
+def test_keys_of_whole_numbers_decimals_and_texts_can_be_erased_and_no_others(kind: str, is_number: bool | None):
+    of = base(["k"], k=kind)
+    if is_number is None:
+        with pytest.raises(UsageError, match=r"k of shop\.people is a .*, and so far only keys of whole numbers"):
+            key_columns("shop.people", of, ("k",), "f")
+    else:
+        assert [column.is_number for column in key_columns("shop.people", of, ("k",), "f")] == [is_number]
 
 
 def test_the_digest_of_a_key_is_that_of_the_declaration():
@@ -453,8 +532,73 @@ def test_what_is_erased_and_what_is_not_is_said():
     ]  # fmt: skip
 
 
+def test_all_that_may_still_hold_a_key_is_said():
+    result = Result(1, ("P",), rows={"shop.people__base": 2}, ledgers={"shop.reconcile_ledger": 1})
+    result.unreadable, result.without_object, result.source = 3, 1, "spanner"
+    result.tables = [STAGING, TableName(("shop", "people__base"))]
+    said = erase.sentences("lake.changes", result)
+    assert said[:3] == [
+        "lake.changes: 0 records of 1 key erased; a note without values stands in the place of each.",
+        "shop.people__base: 2 rows erased", "shop.reconcile_ledger: examples erased in 1 row",
+    ]  # fmt: skip
+    assert said[3].startswith("3 records of these objects, in staging or in quarantine, stay, since their keys cannot")
+    assert said[4].startswith("1 record in lake.changes without an object were not looked at")
+    assert said[5].startswith("The change stream itself keeps its records")
+    assert said[6].startswith("Old versions of 2 tables still have what was erased")
+    assert said[7].startswith("Not known to this job, and not searched") and len(said) == 8
+    result = Result(1, ("P",), 1, landing_files=[f"gs://b/{n}" for n in range(10)])
+    (files,) = [sentence for sentence in erase.sentences("lake.changes", result) if "gs://" in sentence]
+    assert files.startswith("The records came from 10 files") and "gs://b/9. Delete them" in files
+
+
+def erased(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, result: Result, *words: str) -> tuple[Any, list[Any]]:
+    """Let the command come to a result; return what it says, and what the erasure was given."""
+    given: list[Any] = []
+
+    class Erasure:
+        def __init__(self, *of: Any) -> None:
+            given.extend(of[4:])
+
+        def run(self, now: bool) -> Result:
+            given.append(now)
+            return result
+
+    console: Any = SimpleNamespace(said=[])
+    console.say, console.result = console.said.append, lambda values: setattr(console, "values", values)
+    monkeypatch.setattr(erase.session, "start", lambda name: None)
+    monkeypatch.setattr(erase, "reader_of", lambda spark, model, staging: (STAGING, reader("shop.people", "P")))
+    monkeypatch.setattr(erase, "Erasure", Erasure)
+    file = keys_file(tmp_path, "id\n7\n")
+    try:
+        erase.main(["--model", "people", "--keys", file, "--reason", "T-1", *words], console)
+    except JobError as failure:
+        console.failure = failure
+    return console, given
+
+
+def test_the_command_ends_with_one_line_of_json_and_the_code_of_what_it_did_not_reach(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    base = TableName(("shop", "people__base"))
+    result = Result(2, ("P",), 4, {"shop.people__base": 1}, 3, 5, ["f"], [NotReached("shop.own", "is odd")])
+    result.tables, result.versions_deleted, result.ledgers = [STAGING, base], [base], {"shop.reconcile_ledger": 6}
+    console, given = erased(monkeypatch, tmp_path, result, "--now")
+    assert console.values == {
+        "staging": "lake.changes", "objects": ["P"], "keys": 2, "records": 4, "rows": {"shop.people__base": 1},
+        "ledgers": {"shop.reconcile_ledger": 6}, "unreadable": 3, "without_object": 5, "landing_files": ["f"],
+        "not_reached": [{"what": "shop.own", "why": "is odd"}], "old_versions_deleted": ["shop.people__base"],
+        "old_versions_left": ["lake.changes"],
+    }  # fmt: skip
+    assert type(console.failure) is Undecided and str(console.failure).endswith("names: shop.own.")
+    assert (given[0], given[2:]) == ("T-1", [None, False, True])
+    result.not_reached = []
+    console, given = erased(monkeypatch, tmp_path, result, "--with-unreadable", "--erasure-key-file", "k")
+    assert not hasattr(console, "failure") and given[2:] == ["k", True, False]
+
+
 def test_a_reason_is_short_and_printable():
     assert erase.reason(" TICKET-17 ") == "TICKET-17"
+    assert erase.reason("x" * 200) == "x" * 200
     for text in (" ", "x" * 201, "a\nb"):
         with pytest.raises(Exception, match="name a ticket"):
             erase.reason(text)

@@ -181,7 +181,9 @@ class World:
                 found.append(f"{name}: looks restored")
         return found
 
-    def erase(self, place: float = 0, meanwhile: Callable[[str], None] = lambda done: None, **options: Any) -> Result:
+    def erase(
+        self, place: float = 0, meanwhile: Callable[[str], None] = lambda done: None, now: bool = False, **options: Any
+    ) -> Result:
         keys = KeysFile("keys.csv", ("id",), ((2, (PERSON,)),))
         tables = Tables(self, place, meanwhile)
         with pytest.MonkeyPatch.context() as patched:
@@ -189,7 +191,7 @@ class World:
             patched.setattr(module, "ErasureTables", lambda spark, staging: tables)
             session: Any = None
             job = Erasure(session, STAGING, self.models["people"].reader, keys, "T", lambda said: None, **options)
-            return job.run()
+            return job.run(now)
 
 
 class Tables:
@@ -482,6 +484,63 @@ def test_what_an_append_or_a_run_brings_back_meanwhile_is_noticed():
         world.erase(meanwhile=bring_back)
     world.erase()
     finish(world)
+
+
+def test_a_record_that_an_append_has_written_meanwhile_is_noticed_too():
+    world = filled()
+
+    def append(done: str) -> None:
+        if done == "differences":
+            world.staging.append(record("datastream", PERSON, world.batch))
+
+    with pytest.raises(Fault, match="has written rows of these keys while it ran"):
+        world.erase(meanwhile=append)
+    world.erase()
+    assert world.has_person() == []
+
+
+@pytest.mark.parametrize("place", ["people base", "people copy", "past base", "people quarantine", PERSON])
+def test_what_one_table_alone_still_has_of_a_key_is_erased(place: str):
+    """Of a table that was restored after an erasure, for example: staging has nothing of the key any more."""
+    world = filled()
+    world.erase()
+    before = filled()
+    name, _, part = place.partition(" ")
+    if place == PERSON:
+        world.differences.add(PERSON)
+    else:
+        setattr(world.models[name], part, getattr(before.models[name], part))
+    assert set(world.has_person()) == {place}
+    world.erase()
+    assert world.has_person() == []
+
+
+def test_old_versions_are_deleted_of_each_table_but_of_those_that_keep_them(monkeypatch: pytest.MonkeyPatch):
+    deleted: list[str] = []
+    needed: list[str | None] = ["the table has tags"]
+
+    def delete(spark: Any, table: TableName) -> None:
+        if str(table) == "s.people__snapshot":
+            raise OSError("No space left on device")
+        deleted.append(str(table))
+
+    monkeypatch.setattr(module, "delete_versions", delete)
+    files = SimpleNamespace(needed_versions=lambda table, is_staging: needed[0])
+    monkeypatch.setattr(module, "TableFiles", lambda spark, tables: files)
+    world = filled()
+    assert (world.erase().versions_deleted, deleted) == ([], [])
+    result = world.erase(now=True)
+    tables = [str(table) for table in result.tables]
+    assert {"lake.changes", "lake.changes__erased", "s.people__base", "s.past__quarantine"} <= {*tables}
+    assert "s.reconcile_parity_differences" in tables and len({*tables}) == len(tables)
+    assert [str(table) for table in result.versions_deleted] == deleted
+    assert deleted == [of for of in tables if of not in ("lake.changes", "s.people__snapshot")]
+    assert [(one.what, one.why[:35]) for one in result.not_reached] == [
+        ("lake.changes", "keeps its old versions, since the t"),
+        ("s.people__snapshot", "keeps its old versions: The disk is"),
+    ]
+    needed[0] = None
+    assert "lake.changes" in map(str, world.erase(now=True).versions_deleted)
 
 
 def test_an_append_between_the_first_look_and_the_register_is_seen():

@@ -177,3 +177,51 @@ def test_what_lies_beneath_a_failure_of_sparks_is_found_by_either_of_its_names(n
     told = explained(problem)
     assert isinstance(told, Fault)
     assert "The disk is full" in str(told)
+
+
+@pytest.mark.parametrize(
+    ("cause", "kind", "says"),
+    [
+        ("ConcurrentAppendException: files were added", Fault, "changed the staging table at the same moment (Concurr"),
+        ("CommitFailedException: metadata location", Fault, "(CommitFailedException), and nothing of this batch was"),
+        ("Another job has appended under the batch number 7", Fault, "number 7 at the same moment, and nothing of thi"),
+        ("[CONCURRENT_QUERY] another query", Fault, "Another process is appending with the same checkpoint"),
+        ("AccessDenied: s3://lake", UsageError, "Access was denied (s3://lake)"),
+        ("java.io.IOException: Permission denied", UsageError, "Access was denied ()"),
+        ("ClassNotFoundException: org.apache.iceberg.spark.X", UsageError, "does not find the classes of iceberg: set"),
+        ('No FileSystem for scheme "gs"', UsageError, "no connector for paths that begin with gs: put its jar"),
+        ("[INVALID_SCHEMA_OR_RELATION_NAME] `a-b` is", UsageError, "does not accept `a-b` as the name of a table or"),
+        ("a text of the column note is not UTF-8", DataError, "A text of the column note is not UTF-8, and staging"),
+        ("JAVA_HEAP", Fault, "Spark failed with Outermost: JAVA_HEAP; what was committed stays, and the same command"),
+    ],
+)
+def test_a_known_failure_says_by_its_kind_whether_the_same_command_may_be_given_again(
+    cause: str, kind: type, says: str
+):
+    outermost = SimpleNamespace(
+        getClass=lambda: SimpleNamespace(getName=lambda: "org.example.Outermost"),
+        getMessage=lambda: cause,
+        getCause=lambda: None,
+    )
+    problem = RuntimeError("Job aborted")
+    problem.java_exception = outermost  # type: ignore[attr-defined]
+    told = explained(problem)
+    assert (type(told), says in str(told)) == (kind, True), told
+
+
+def test_what_nobody_knows_is_a_fault_that_says_how_to_see_more_of_it():
+    told = explained(KeyError("a name"))
+    assert type(told) is Fault
+    assert str(told) == "The job failed with KeyError: 'a name'; RECONCILE_TRACEBACK=1 shows where."
+
+
+def test_what_spark_refuses_is_a_matter_of_the_command_and_is_told_in_its_first_line():
+    class AnalysisException(Exception):
+        pass
+
+    told = explained(AnalysisException("[UNRESOLVED_COLUMN] no column x. SQLSTATE: 42703; line 1\n'Project ['x]"))
+    assert (type(told), str(told)) == (UsageError, "Spark refuses: [UNRESOLVED_COLUMN] no column x.; line 1")
+    long = str(explained(AnalysisException("x" * 301)))
+    assert (long, str(explained(AnalysisException("x" * 300)))) == (
+        "Spark refuses: " + "x" * 300 + "...", "Spark refuses: " + "x" * 300,
+    )  # fmt: skip

@@ -88,6 +88,18 @@ def test_a_models_name_is_none_of_the_packages_own_relations_of_another_model(en
     assert {"__base", "__row_deletes"} <= {*OF_THE_PACKAGE}, "they are read from the macro"
 
 
+@pytest.mark.parametrize("device", ["con", "PRN", "aux", "nul", "com0", "com9", "lpt0", "lpt1", "LPT9"])
+def test_a_models_name_is_no_device_of_windows(device: str) -> None:
+    assert safe_name(device) == f"{device.lower()}_"
+    assert safe_name(f"{device}x") == f"{device.lower()}x"
+
+
+def test_a_long_name_is_cut_and_ends_in_a_part_of_its_hash() -> None:
+    assert safe_name("a" * 90) == "a" * 90
+    assert re.fullmatch("a{90}_[0-9a-f]{8}", safe_name("a" * 91))
+    assert safe_name("a" * 91) != safe_name("a" * 92)
+
+
 def test_names_that_have_no_letters_of_ascii_are_told_apart() -> None:
     assert safe_name("李雷") != safe_name("顧客")
     assert (safe_name("Orders"), safe_name("SHOP_ORDERS"), safe_name("Größe"), safe_name("9a")) == (

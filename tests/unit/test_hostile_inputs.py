@@ -53,7 +53,7 @@ from reconcile_jobs.landing_area import broken_links
 from reconcile_jobs.log_positions import position_of
 from reconcile_jobs.long_records import LongRecord
 from reconcile_jobs.masks import Masks, plain_number, read_masks
-from reconcile_jobs.process.command_line import Parser, seconds_of
+from reconcile_jobs.process.command_line import Parser, interval, seconds_of
 from reconcile_jobs.process.errors import UsageError, explained
 from reconcile_jobs.process.written_files import write
 from reconcile_jobs.proofs.certificate import text_of, written
@@ -426,6 +426,24 @@ def test_a_misspelt_option_is_told_with_the_one_that_was_meant() -> None:
     for word, meant in (("--stagging", "; for --stagging write --staging"), ("--other", "")):
         with pytest.raises(UsageError, match=re.escape(f"are required: --staging{meant}; see `x.py one --help`.")):
             parser.parse_args(["one", word, "s3cret"])
+
+
+def test_an_option_of_one_value_is_given_once_and_with_a_value() -> None:
+    """Of several, argparse takes the last one, and the others would be lost in silence."""
+    assert said("--masks", "a", "--masks", "b").startswith("argument --masks: it is given twice, and has one value")
+    assert said("--masks=").startswith("argument --masks: it is empty; name a value, or leave the option out")
+    parser = Parser(prog="x.py")
+    parser.add_argument("--masks", default="")
+    parser.add_argument("--more")
+    assert parser.parse_args(["--masks=", "--more", "b"]).more == "b", "an empty value that is the default says nothing"
+
+
+def test_a_length_of_time_is_read_in_its_unit() -> None:
+    assert [seconds_of(text) for text in ("1s", "90s", "30m", "24h")] == [1, 90, 1800, 86400]
+    assert [interval(text) for text in ("30s", "5 m", "1h")] == ["30 seconds", "5 minutes", "1 hours"]
+    for text in ("0s", "00m", "30", "m", "1d", "-1s", "1.5h"):
+        with pytest.raises(argparse.ArgumentTypeError, match=f"^{re.escape(text)} is not an interval; write 30s, 5m"):
+            seconds_of(text)
 
 
 def test_a_length_of_time_beyond_a_century_is_refused() -> None:

@@ -93,6 +93,29 @@ def test_a_command_runs_by_spark_submit_with_the_options_before_it(
     ]  # fmt: skip
 
 
+def test_help_is_also_asked_for_by_one_letter(
+    command: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(sys, "argv", ["dbt-reconcile", "-h"])
+    command["main"]()
+    assert re.findall(r"^  (\w+) +[A-Z]", capsys.readouterr().out, re.M) == COMMANDS
+    monkeypatch.setattr(sys, "argv", ["dbt-reconcile", "status", "-h"])
+    with pytest.raises(SystemExit) as ended:
+        command["main"]()
+    assert (ended.value.code, "usage: status.py" in capsys.readouterr().out) == (0, True)
+
+
+def test_of_an_environment_that_is_not_activated_spark_submit_is_found_beside_its_python(
+    command: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sys, "argv", ["dbt-reconcile", "status"])
+    monkeypatch.setattr(shutil, "which", lambda name, path=None: path and f"{path}/{name}")
+    with pytest.raises(Executed) as executed:
+        command["main"]()
+    beside = str(Path(sys.executable).with_name("spark-submit"))
+    assert executed.value.args[0] == [beside, str(ROOT / "ingestion" / "status.py")]
+
+
 def test_what_is_no_command_and_a_machine_without_spark_are_told(
     command: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -206,8 +207,9 @@ def test_without_its_key_a_model_cannot_be_compared():
 
 
 def test_whole_numbers_of_every_size_are_compared():
-    plan = planned({"id": "bigint", "small": "int"})
-    assert [target.type_name for target in plan.targets] == ["bigint", "bigint"]
+    for kind in ("tinyint", "smallint", "int", "bigint"):
+        plan = planned({"id": "bigint", "small": kind})
+        assert [target.type_name for target in plan.targets] == ["bigint", "bigint"]
 
 
 def test_tolerances_are_given_on_as_the_test_of_parity_takes_them():
@@ -221,3 +223,16 @@ def test_a_value_that_the_models_type_does_not_hold_is_a_reason_and_is_not_shown
     assert plan.inexact([Row("=1", "", ("1", "x")), Row("=2", "", ("2", None))]) is None
     why = plan.inexact([Row("=1", "", ("1", "odd"))])
     assert why == "a value of the column name, text at the source, is not exactly one of string, the type in the model"
+
+
+def test_the_places_of_bytes_are_behind_the_key_and_the_hash():
+    plan = planned({"id": "bigint", "name": "string", "more": "string"})
+    targets = [replace(target, text=None) if place else target for place, target in enumerate(plan.targets)]
+    assert (plan.bytes_at, replace(plan, targets=targets).bytes_at) == ([], [3, 4])
+
+
+def test_the_views_of_two_models_of_a_proof_have_names_of_their_own():
+    one = planned({"id": "bigint"})
+    other = replace(one, model={**one.model, "unique_id": "model.sales.orders"})
+    names = {plan.view(kind) for plan in (one, other) for kind in ("rows", "forms", "keys")}
+    assert len(names) == 6 and all(name.startswith("reconcile_proof_") for name in names)

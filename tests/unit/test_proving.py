@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 from proven_models import proof, proven
 from reconcile_jobs.process.clock import Clock
-from reconcile_jobs.process.errors import DataError, Fault, JobError
+from reconcile_jobs.process.errors import DataError, Fault, JobError, UsageError
 from reconcile_jobs.proofs import proving, replay
 from reconcile_jobs.proofs.certificate import document_of
 from reconcile_jobs.proofs.comparison import Bucket
-from reconcile_jobs.proofs.project_side import as_yaml
+from reconcile_jobs.proofs.project_side import DbtProject, as_yaml
 from reconcile_jobs.proofs.proving import Asked, Requests
 from reconcile_jobs.proofs.replay import replayed
-from reconcile_jobs.proofs.verdicts import Proven
+from reconcile_jobs.proofs.verdicts import Difference, Proven
 
 
 class Project:
@@ -141,6 +143,81 @@ def test_a_wait_that_is_stopped_says_so(verdicts: list[list[str]]):
 )
 def test_dbt_reads_names_as_they_are(name: str):
     assert yaml.safe_load(as_yaml({"requests": [{"key": [name]}]})) == {"requests": [{"key": [name]}]}
+
+
+def dbt_that_ends(monkeypatch: pytest.MonkeyPatch, done: Any, *events: tuple[str, str]) -> tuple[DbtProject, list[Any]]:
+    """Return a project whose dbt ends so, after these events, and the words that dbt is given."""
+    given: list[Any] = []
+
+    def invoked(words: list[str], stop: Event, cancel: Any, heard: Any) -> Any:
+        given.append(words)
+        for name, text in events:
+            heard(SimpleNamespace(info=SimpleNamespace(name=name), data=SimpleNamespace(msg=text, exc=text)))
+        return done
+
+    monkeypatch.setattr("reconcile_jobs.proofs.project_side.invoke", invoked)
+    return DbtProject(["--target", "t"], io.StringIO()), given
+
+
+def end(success: bool, result: Any = None, exception: Any = None) -> Any:
+    return SimpleNamespace(success=success, result=result, exception=exception)
+
+
+def test_dbt_says_which_models_are_selected(monkeypatch: pytest.MonkeyPatch):
+    found = ['{"unique_id": "model.b"}', '{"unique_id": "model.a"}']
+    project, given = dbt_that_ends(monkeypatch, end(True, found))
+    assert project.models(["tag:shop", "more"]) == ["model.a", "model.b"]
+    (words,) = given
+    assert words[:3] == ["--quiet", "--no-use-colors", "list"] and words[-2:] == ["--target", "t"]
+    assert words[words.index("--output-keys") + 1] == "unique_id" and words[-5:-2] == ["--select", "tag:shop", "more"]
+    for done, said in (
+        (end(True, []), "^No model is selected by x y; see `dbt list"),
+        (end(False, None, "No such project."), r"^dbt refuses: No such project\.$"),
+        (end(True, None, "odd"), r"^dbt refuses: odd\.$"),
+        (end(False, found, "half"), r"^dbt refuses: half\.$"),
+    ):
+        project, _ = dbt_that_ends(monkeypatch, done)
+        with pytest.raises(UsageError, match=said):
+            project.models(["x", "y"])
+
+
+def test_the_last_answer_of_the_macros_is_theirs_and_what_they_refuse_is_a_sentence(monkeypatch: pytest.MonkeyPatch):
+    answers = [("JinjaLogDebug", "other"), ("JinjaLogDebug", 'reconcile_proof [{"a": 1}]'),
+               ("JinjaLogDebug", 'reconcile_proof [{"a": 2}]'), ("Other", "reconcile_proof []")]  # fmt: skip
+    project, _ = dbt_that_ends(monkeypatch, end(True), *answers)
+    assert project.ask("rows", [{}]) == [{"a": 2}]
+    refused = ("RunningOperationCaughtError", "Column x\n  is gone.\n\n> in macro answer_proof\n> called by macro y")
+    for done, events, kind, said in (
+        (end(False), [refused, answers[1]], DataError, r"^dbt refuses: Column x is gone\.$"),
+        (end(True), answers[:1], DataError, r"^dbt refuses: the operation reconcile\.answer_proof failed\.$"),
+        (end(False, None, "No profile."), [], UsageError, r"^dbt refuses: No profile\.$"),
+    ):
+        project, _ = dbt_that_ends(monkeypatch, done, *events)
+        with pytest.raises(kind, match=said):
+            project.ask("rows", [{}])
+    project.stop.set()
+    with pytest.raises(Fault, match="Stopped before the proof was complete"):
+        project.ask("rows", [{}])
+
+
+def test_what_is_written_down_of_a_proof_is_what_was_asked_of_the_macros():
+    requests: list[Mapping[str, Any]] = []
+    project: Any = SimpleNamespace(ask=lambda question, asked: requests.extend([{"question": question}, *asked]))
+    lines = proven("lines", [Difference("1", "confirmed", "missing", None, [])])
+    lines.reasons.append("it is odd")
+    nothing = proven("none")
+    nothing.sides = {}
+    proving.record(project, proof([nothing]))
+    assert requests == []
+    proving.record(project, proof([proven("orders"), nothing, lines]))
+    assert requests[0] == {"question": "records"} and len(requests) == 3
+    wanted = ("unique_id", "verdict", "has_differences", "reasons", "seconds", "delivered")
+    assert [tuple(request[name] for name in wanted) for request in requests[1:]] == [
+        ("model.shop.orders", "match", False, [], 1.25, {"is_complete": True, "reason": None}),
+        ("model.shop.lines", "confirmed", True, ["it is odd"], 1.25, {"is_complete": True, "reason": None}),
+    ]
+    counts = [{name: request["counts"][name] for name in ("compared", "unprovable")} for request in requests[1:]]
+    assert counts == [{"compared": 12, "unprovable": 0}, {"compared": 14, "unprovable": 1}]
 
 
 # --- a proof again ----------------------------------------------------------------------------------------------------

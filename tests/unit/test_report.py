@@ -318,10 +318,23 @@ def test_a_project_without_models_has_a_page() -> None:
     assert "The project had no model" in text and "● right" in words(shown_of(text))
 
 
+@pytest.mark.parametrize(("findings", "more"), [(3, ""), (4, "and 1 more"), (1004, "and 1,001 more")])
+def test_of_many_findings_three_are_shown_and_how_many_more_there_are(findings: int, more: str) -> None:
+    shown = state(models=[model("demo.drift", drift=[f"c{n}" for n in range(findings)])])
+    assert table(page.html(shown, "v"), "models")["demo.driftcurrent_state of lake.changes"][6] == f"c0c1c2{more}"
+
+
+@pytest.mark.parametrize(("length", "shown"), [(160, "x" * 160), (161, "x" * 160 + "…")])
+def test_of_a_long_text_the_page_has_the_beginning(length: int, shown: str) -> None:
+    text = page.html(state(models=[model("demo.drift", drift=["x" * length])]), "v")
+    assert table(text, "models")["demo.driftcurrent_state of lake.changes"][6] == shown
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3600, "1 h 0 min"), (172799, "47 h 59 min"), (172800, "2 d 0 h")],
-)
+    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3600, "1 h 0 min"), (172799, "47 h 59 min"), (172800, "2 d 0 h"),
+     (259199, "2 d 23 h")],
+)  # fmt: skip
 def test_a_length_of_time_has_two_units_at_most(seconds: int, shown: str) -> None:
     assert page._duration(seconds) == shown
 
@@ -373,6 +386,13 @@ def test_the_metrics_are_those_of_the_state() -> None:
     assert values(text, "reconcile_report_timestamp_seconds") == [1_795_000_000]
     assert [values(text, "reconcile_models", state=word) for word in STATES] == [[3], [0], [1], [1], [2]]
     assert values(text, "reconcile_model_records_behind", relation="demo.behind") == [1500]
+    assert values(text, "reconcile_model_batches_behind", relation="demo.behind") == [2]
+    assert values(text, "reconcile_model_pending_rows", relation="demo.drift") == [4]
+    assert values(text, "reconcile_model_stored_rows", relation="demo.fine") == [1200]
+    assert values(text, "reconcile_model_as_of_timestamp_seconds", relation="demo.behind") == [1_795_000_000 - 18000]
+    assert values(text, "reconcile_model_compared_timestamp_seconds", relation="demo.fine") == [
+        1_795_000_000 - 3 * 86400
+    ]
     assert values(text, "reconcile_model_lag_seconds", relation="demo.behind") == [18000]
     assert values(text, "reconcile_model_lag_seconds", relation="demo.back") == [], "nobody knows"
     up_to_date = metrics.text(state(models=[model(lag_seconds=0, drift=None)]))
@@ -387,6 +407,13 @@ def test_the_metrics_are_those_of_the_state() -> None:
     assert values(text, "reconcile_model_compared_timestamp_seconds", relation="demo.never") == []
     assert values(text, "reconcile_staging_appended_timestamp_seconds", staging=STAGING) == [1_795_000_000 - 3600]
     assert values(text, "reconcile_model_drift_findings", relation=HOSTILE) == [1], "its name is as it was"
+
+
+@pytest.mark.parametrize("verdict", ["confirmed", "unprovable", "in_flight", "match"])
+def test_each_verdict_of_a_comparison_is_a_metric(verdict: str) -> None:
+    text = metrics.text(state(models=[model(parity_verdict=verdict)]))
+    assert values(text, "reconcile_model_parity", verdict=verdict) == [1]
+    assert sum(values(text, "reconcile_model_parity")) == 1 and len(values(text, "reconcile_model_parity")) == 5
 
 
 def test_of_what_cannot_be_read_the_metrics_say_that_nothing_is_known() -> None:

@@ -1091,11 +1091,21 @@ def test_a_refresh_that_does_not_ask_again_would_lack_records_in_silence(monkeyp
 def test_ages_are_read_and_others_refused():
     assert maintain.age("30d") == timedelta(days=30)
     assert maintain.age("12h") == timedelta(hours=12)
+    assert maintain.age("30m") == timedelta(minutes=30)
+    assert maintain.age("90s") == timedelta(seconds=90)
     assert maintain.age("0s") == timedelta(0)
     console: Any = None
     for wrong in ("30", "d", "1w", "-3d", "1.5h"):
         with pytest.raises(UsageError, match=f"{re.escape(wrong)} is not an age; write 30d, 12h, 30m or 90s"):
             maintain.main(["--staging", "lake.changes", f"--keep={wrong}"], console)
+
+
+@pytest.mark.parametrize("option", ["--staging", "--keep"])
+def test_nothing_is_purged_without_a_table_and_an_age(option: str):
+    words = ["--staging", "lake.changes"] if option == "--keep" else ["--keep", "30d"]
+    console: Any = None
+    with pytest.raises(UsageError, match=f"arguments are required: {option}; see"):
+        maintain.main(words, console)
 
 
 def test_nothing_is_purged_where_no_model_is_registered():
@@ -1171,6 +1181,12 @@ class ThreeTables:
     def compact(self, table: TableName) -> None:
         self.number = 1
 
+    def needed_versions(self, table: TableName, is_staging: bool) -> str | None:
+        return "it is needed" if is_staging else None
+
+    def remove_versions(self, table: TableName) -> None:
+        pass
+
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_the_command_ends_with_one_line_of_json(monkeypatch: pytest.MonkeyPatch, dry_run: bool):
@@ -1200,6 +1216,56 @@ def test_the_command_ends_with_one_line_of_json(monkeypatch: pytest.MonkeyPatch,
     maintain.main(words, heard)
     assert (console.values["tables"], console.values["compacted"]) == (3, [])
     assert (world.written > 0) is not dry_run
+
+
+def maintained(monkeypatch: pytest.MonkeyPatch, world: World, files: Any, *words: str) -> Heard:
+    console = Heard()
+    monkeypatch.setattr(maintain.session, "start", lambda name: None)
+    monkeypatch.setattr(maintain, "Tables", lambda spark, staging: world)
+    monkeypatch.setattr(maintain, "TableFiles", lambda spark, tables: files)
+    heard: Any = console
+    maintain.main(["--staging", "lake.changes", "--keep", "30d", *words], heard)
+    return console
+
+
+def test_old_versions_go_only_where_somebody_has_said_so(monkeypatch: pytest.MonkeyPatch):
+    found = maintained(monkeypatch, World(), ThreeTables(), "--delete-old-versions").values
+    assert found["old_versions_deleted"] == 2
+    assert found["left"] == [{"table": "lake.changes", "why": "old versions stay, since it is needed"}]
+    assert maintained(monkeypatch, World(), ThreeTables()).values["old_versions_deleted"] == 0
+
+
+def test_the_command_fails_where_a_table_could_not_be_compacted_and_the_purge_is_done(monkeypatch: pytest.MonkeyPatch):
+    class Full(ThreeTables):
+        def compact(self, table: TableName) -> None:
+            raise OSError("No space left on device")
+
+    world = World()
+    with pytest.raises(Fault, match=r"^1 of 3 tables could not be compacted"):
+        maintained(monkeypatch, world, Full())
+    assert world.written > 0
+
+
+def test_what_became_of_tombstones_is_in_the_result_and_in_sentences(monkeypatch: pytest.MonkeyPatch):
+    asked: list[tuple[timedelta, bool]] = []
+
+    class Tombstones:
+        def __init__(self, spark: Any, tables: Any, age: timedelta, say: Any) -> None:
+            self.age = age
+
+        def run(self, dry_run: bool) -> Any:
+            asked.append((self.age, dry_run))
+            return maintain.TombstoneResult({"shop.a__base": 3}, {"shop.b": 2}, {"shop.c": "a history"})
+
+    monkeypatch.setattr(maintain, "Tombstones", Tombstones)
+    console = maintained(monkeypatch, World(), ThreeTables(), "--tombstones", "90d")
+    assert asked == [(timedelta(days=90), False)]
+    found = {name: value for name, value in console.values.items() if name.startswith("tombstones")}
+    assert found == {
+        "tombstones_deleted": {"shop.a__base": 3}, "tombstones_waiting": {"shop.b": 2},
+        "tombstones_kept_by": {"shop.c": "a history"},
+    }  # fmt: skip
+    assert any(sentence.startswith("shop.b: 2 tombstones can be deleted once") for sentence in console.said)
 
 
 def test_a_table_of_a_ledger_is_named_part_by_part():

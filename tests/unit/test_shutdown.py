@@ -4,6 +4,8 @@ import logging
 import os
 import signal
 from collections.abc import Iterator
+from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,3 +49,37 @@ def test_a_job_ends_with_its_own_exit_code(shutdown: Shutdown, code: int):
     with pytest.raises(SystemExit) as ended:
         shutdown.end(code)
     assert ended.value.code == code
+
+
+def test_the_end_of_the_jvm_waits_for_that_of_the_job_and_takes_its_exit_code(
+    shutdown: Shutdown, monkeypatch: pytest.MonkeyPatch
+):
+    """Under spark-submit a signal reaches the JVM, which would end with a code of its own."""
+    hooks: list[tuple[Any, ...]] = []
+    ended: list[str | int] = []
+    manager = SimpleNamespace(addShutdownHook=lambda *given: hooks.append(given))
+    util = SimpleNamespace(ShutdownHookManager=SimpleNamespace(get=lambda: manager))
+    lang = SimpleNamespace(
+        System=SimpleNamespace(out=SimpleNamespace(flush=lambda: ended.append("flushed"))),
+        Runtime=SimpleNamespace(getRuntime=lambda: SimpleNamespace(halt=ended.append)),
+    )
+    units = SimpleNamespace(concurrent=SimpleNamespace(TimeUnit=SimpleNamespace(SECONDS="seconds")))
+    jvm = SimpleNamespace(
+        org=SimpleNamespace(apache=SimpleNamespace(hadoop=SimpleNamespace(util=util))),
+        java=SimpleNamespace(lang=lang, util=units),
+    )
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    monkeypatch.setattr("pyspark.java_gateway.ensure_callback_server_started", lambda gateway: None)
+    spark: Any = SimpleNamespace(_jvm=jvm, sparkContext=SimpleNamespace(_gateway=None))
+    shutdown.watch(spark)
+    ((hook, priority, patience, unit),) = hooks
+    assert (patience, unit) == (60, "seconds") and priority > 40, "Spark's own hook has 40, and stops the session"
+    jvm_ends = Thread(target=hook.run, daemon=True)
+    jvm_ends.start()
+    assert shutdown.stop.wait(10)
+    jvm_ends.join(0.05)
+    assert jvm_ends.is_alive(), "the job has not ended yet"
+    with pytest.raises(SystemExit):
+        shutdown.end(3)
+    jvm_ends.join(10)
+    assert (jvm_ends.is_alive(), ended) == (False, ["flushed", 3])

@@ -89,7 +89,7 @@ FINDINGS: dict[str, tuple[Any, int, str]] = {
             f"applied them for {said}: look whether `dbt run` still runs, and what it says of this model; the next run "
             "that succeeds applies them",
         )
-        for hours, said in ((25, "25 hours"), (47.9, "47 hours"), (72, "3 days"))
+        for hours, said in ((25, "25 hours"), (47.9, "47 hours"), (48, "2 days"), (95.9, "3 days"))
     },
     "no append": (
         appended(hours=25), 4, "lake.changes: nothing appended since 2026-11-25 11:00:00, batch 9",
