@@ -36,7 +36,7 @@ demo: setup  ## ingest the capture, merge it, prove parity: under 4 minutes on t
 check: setup  ## under a minute, without Spark: style, types, the SQL of every shape of model, refusals, unit tests
 	@ruff check . && ruff format --check --quiet .
 	@mypy --no-error-summary & types=$$!; \
-	python -m pytest -n 2 --quiet tests/render tests/unit || code=1; \
+	python -m pytest -n 2 --quiet -m "not soak" tests/render tests/unit || code=1; \
 	wait $$types || code=1; exit $${code:-0}
 
 golden: setup  ## accept the SQL that is rendered now as the expected SQL in tests/sql
@@ -95,7 +95,7 @@ test-iceberg: setup target/classes.jsa
 soak: soak-fold soak-lifecycle soak-process soak-functional soak-iceberg  ## run long variants of tests: at most 10 minutes
 
 soak-fold soak-lifecycle soak-process: setup target/classes.jsa
-	$(PYTEST) -m "soak and not matrix" tests/$(subst soak-,,$@)
+	$(PYTEST) -m "soak and not matrix" tests/$(subst soak-,,$@) $(if $(filter soak-process,$@),tests/unit)
 
 soak-functional: setup target/classes.jsa
 	$(PYTEST) -m "soak and not matrix" tests/functional tests/cluster

@@ -281,7 +281,7 @@ def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
         raise UsageError(
             "--pg-snapshot needs --at, the time of the export: changes after it are told from earlier ones."
         )
-    into = TableName.parse(options.into, "--into")
+    into, taken_at = TableName.parse(options.into, "--into"), _moment(options.at)
     masks = _row_masks(options)
 
     spark = session.start(f"snapshot {into}")
@@ -292,7 +292,7 @@ def _csv(options: argparse.Namespace, console: Console, started: float) -> None:
         columns_of(options.schema),
         Dialect(delimiter, options.null),
         header=not options.no_header,
-        taken_at=_moment(options.at),
+        taken_at=taken_at,
         pg_snapshot=position,
         masks=masks,
     )

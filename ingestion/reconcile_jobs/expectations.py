@@ -62,7 +62,7 @@ parsed AS (
 )
 SELECT object, origin, batch,
   object IS NOT NULL AND _corrupt_record IS NULL AND source_metadata IS NOT NULL AS parsable,
-  coalesce(upper(change_type), if(is_backfill, 'INSERT', NULL)) AS change_type,
+  coalesce(upper(nullif(change_type, '')), if(is_backfill, 'INSERT', NULL)) AS change_type,
   coalesce(CASE
     WHEN is_backfill THEN read_at IS NOT NULL
     WHEN NOT is_change THEN false

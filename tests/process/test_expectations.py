@@ -113,6 +113,11 @@ RECORDS: dict[str, tuple[Any, list[str]]] = {
         event(read_method="backfill", read_timestamp=1795260792000, source_metadata={"change_type": None}),
         [],
     ),
+    "a backfill row that says nothing": (
+        event(read_method="postgresql-backfill", source_metadata={"lsn": None, "change_type": ""}),
+        [],
+    ),
+    "a change that says nothing": (event(source_metadata={"change_type": ""}), ["change_type_present"]),
     "MySQL's without a position": (event(read_method="mysql-cdc-binlog"), ["order_present"]),
     "Oracle's": (event(read_method="oracle-cdc-logminer", source_metadata={"scn": 1, "rs_id": "a", "ssn": 0}), []),
     "Oracle's without rs_id": (

@@ -70,6 +70,7 @@ def test_what_cannot_be_of_a_csv_is_refused(words: list[str], says: str, monkeyp
 
 def test_a_moment_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     refuse([*FILES, "--at", "yesterday"], "yesterday", monkeypatch)
+    refuse([*CSV, "--at", "tomorrow"], "tomorrow", monkeypatch)
     refuse(["table", "--table", "lake.view", "--into", "lake.t", "--at", "9:00"], "9:00", monkeypatch)
 
 
