@@ -484,6 +484,13 @@ def test_the_ledger_has_the_watermark_and_the_lag_shows_what_stands(memory: Memo
     assert len(lag) == len(seen)
     assert all(abs(row.lag_seconds - (datetime.now(UTC) - _utc(row.up_to)).total_seconds()) < 600 for row in lag)  # type: ignore[operator]
     assert memory.rows(f"{schema}.reconcile_unrouted") == []
+    # The stream comes to where one of its partitions stood a minute before.
+    append("changes", 5, 13, ("bigtable", "#cut", cut_of(at(11), _=at(11), _40=at(12), _80=at(13))))
+    since = {
+        row.row_range: (minutes(row.up_to), minutes(row.unchanged_since))
+        for row in memory.rows(f"{schema}.reconcile_lag") if row.source == "bigtable"
+    }  # fmt: skip
+    assert since == {None: (11.0, 13.0), "-40": (11.0, 12.0), "40-80": (12.0, 12.0), "80-": (13.0, 13.0)}
 
 
 def _utc(time: datetime | None) -> datetime | None:

@@ -97,8 +97,8 @@ REFUSED = [
         SENTENCE,
     ),
     Refusal(
-        run(built(restore={"batch": 9})),
-        ["restore is batch 9, but the last batch of lake.shop_changes is 3; name a batch that exists."], SENTENCE,
+        run(built(restore={"batch": 4})),
+        ["restore is batch 4, but the last batch of lake.shop_changes is 3; name a batch that exists."], SENTENCE,
     ),
     Refusal(
         run(purged(replace(SHAPES["oracle"], meta=SHAPES["mysql_after_a_purge"].meta), 1)),
