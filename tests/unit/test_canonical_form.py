@@ -1,6 +1,7 @@
 """The canonical form: its vectors in plain Python, which columns have one, and SQL for what no test can run."""
 
 import re
+import sqlite3
 from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import permutations, product
@@ -221,6 +222,16 @@ AGREED = [
     (spanner_column("c", "JSON"), "string", None),
     (spanner_column("c", "PG_JSONB"), "string", None),
     (spanner_column("c", "UUID"), "string", None),
+    (spanner_column("c", "INTERVAL"), "string", None),
+    (spanner_column("c", "NOBODY_KNOWS_YET"), "string", None),
+    (spanner_column("c", "DATE"), "date", "date"),
+    (spanner_column("c", "FLOAT64"), "double", "float"),
+    (spanner_column("c", "FLOAT64"), "float", None),
+    (spanner_column("c", "INT64"), "boolean", "boolean"),
+    (spanner_column("c", "INT64"), "string", None),
+    (spanner_column("c", "ARRAY<UUID>"), "array<string>", None),
+    (spanner_column("c", "ARRAY<INTERVAL>"), "array<string>", None),
+    (spanner_column("c", "ARRAY<BYTES>"), "array<binary>", "array<bytes>"),
     (spanner_column("c", "PROTO"), "binary", None),
     (spanner_column("c", "ENUM"), "bigint", None),
     (spanner_column("c", "ARRAY<INT64>"), "array<bigint>", "array<number>"),
@@ -406,6 +417,87 @@ def test_the_query_of_buckets():
         """FROM "a""b"."t" OFFSET 0) hashes WHERE SUBSTR(key_hash, 1, 2) IN ('0a', 'ff') """
         "GROUP BY SUBSTR(key_hash, 1, 3)"
     )
+
+
+# Of a table t: what is counted, what is summed of each half, and how a hash and its parts are told.
+OF_BUCKETS = {
+    MySQL: (
+        "CAST(COUNT(*) AS CHAR)",
+        "CAST(SUM(CAST(CONV(SUBSTR(row_hash, {first}, 15), 16, 10) AS UNSIGNED)) AS CHAR)",
+        "SUBSTR(key_hash, 1, 2)",
+        "FROM (SELECT SHA2(CONCAT(",
+        "FROM t) hashes",
+    ),
+    Oracle: (
+        "TO_CHAR(COUNT(*), 'TM9')",
+        "TO_CHAR(SUM(TO_NUMBER(SUBSTR(row_hash, {first}, 15), 'XXXXXXXXXXXXXXX')), 'TM9')",
+        "SUBSTR(key_hash, 1, 2)",
+        "FROM (SELECT /*+ NO_MERGE */ LOWER(RAWTOHEX(STANDARD_HASH((CASE",
+        "FROM t) hashes",
+    ),
+    SQLServer: (
+        "CONVERT(varchar(20), COUNT_BIG(*))",
+        "CONVERT(varchar(40), SUM(CONVERT(decimal(38, 0), CONVERT(bigint, CONVERT(binary(8), '0' + "
+        "SUBSTRING(row_hash, {first}, 15), 2)))))",
+        "SUBSTRING(key_hash, 1, 2)",
+        "FROM (SELECT LOWER(CONVERT(char(64), HASHBYTES('SHA2_256', (CONVERT(varchar(max), '') + CASE",
+        "FROM t) hashes",
+    ),
+    Spanner: (
+        "CAST(COUNT(*) AS STRING)",
+        "CAST(SUM(CAST(CAST(CONCAT('0x', SUBSTR(row_hash, {first}, 15)) AS INT64) AS NUMERIC)) AS STRING)",
+        "SUBSTR(key_hash, 1, 2)",
+        "FROM (SELECT TO_HEX(SHA256(CONCAT(",
+        "FROM t) hashes",
+    ),
+    Spark: (
+        "CAST(COUNT(*) AS STRING)",
+        "CAST(SUM(CAST(conv(SUBSTR(row_hash, {first}, 15), 16, 10) AS DECIMAL(28,0))) AS STRING)",
+        "SUBSTR(key_hash, 1, 2)",
+        "FROM (SELECT sha2(CONCAT(",
+        "FROM t) hashes",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OF_BUCKETS)
+def test_sums_are_exact_and_hashes_are_computed_once_in_each_dialect(kind):
+    count, total, bucket, begin, end = OF_BUCKETS[kind]
+    sql = kind().buckets("t", [Field("id", "text")], [Field("id", "text"), Field("n", "text")], 2)
+    sums = f"{total.format(first=1)} AS first_sum, {total.format(first=16)} AS second_sum"
+    assert sql.startswith(f"SELECT {bucket} AS bucket, {count} AS row_count, {sums} {begin}")
+    assert sql.endswith(f" AS row_hash {end} GROUP BY {bucket}")
+    rows = kind().rows("t", [Field("id", "text")], [Field("id", "text")], ["0a"], ["x", "y"])
+    assert rows.startswith("SELECT key_text, row_hash, c0, c1 FROM (SELECT ")
+    assert rows.endswith(f", x AS c0, y AS c1 {end} WHERE {bucket} IN ('0a')")
+
+
+def test_a_dialect_without_hexadecimal_numbers_reads_them_digit_by_digit():
+    with sqlite3.connect(":memory:") as numbers:
+        numbers.create_function("strpos", 2, lambda text, part: text.index(part) + 1)
+        for digits in ("000000000000000", "000000000000001", "0123456789abcde", "fedcba987654321", "f" * 15):
+            assert numbers.execute(f"SELECT {SpannerPostgreSQL().number(repr(digits))}").fetchone() == (
+                int(digits, 16),
+            )
+
+
+def test_a_row_of_more_than_fifty_fields_is_the_hashes_of_its_groups():
+    fields = [Field(f"c{place}", "number", "integer") for place in range(101)]
+    dialect = PostgreSQL()
+    one = [dialect.field(field) for field in fields]
+    assert dialect.row(fields[:50]) == dialect.concatenated(one[:50])
+    for number, groups in ((51, [one[:50], one[50:51]]), (101, [one[:50], one[50:100], one[100:]])):
+        hashes = [dialect.hashed(dialect.concatenated(group)) for group in groups]
+        assert dialect.row(fields[:number]) == dialect.concatenated(hashes)
+
+
+def test_texts_beside_the_key_are_hashed_by_themselves_where_a_row_of_them_would_be_too_long():
+    assert [kind.name for kind in DIALECTS if kind.digests] == ["oracle"]
+    assert {kind.name: kind.session for kind in DIALECTS if kind.session} == {
+        "mysql": ("SET SESSION time_zone = '+00:00'",),
+        "oracle": ("ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,' NLS_CALENDAR = 'GREGORIAN'",),
+        "spark": ("SET TIME ZONE 'UTC'",),
+    }
 
 
 OF_KINDS = {

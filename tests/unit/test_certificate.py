@@ -134,9 +134,50 @@ def test_sums_keep_all_their_digits():
     assert document["again"] == "spark-submit prove.py --models 'a b'"
 
 
+def test_the_document_says_all_that_was_found_of_a_model():
+    result = proven(differences=[Difference("7", "confirmed", "missing", None, [])])
+    result.plan.unprovable["doc"] = "why"  # type: ignore[index]
+    document, _, _ = page_of(proof([result], {"lines": "no source"}))
+    (model,) = document.pop("models")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", document.pop("made_at"))
+    assert {"Python", "dbt-core", "dbt-spark", "pyspark", "dbt-reconcile"} == {*document.pop("tools")}
+    assert document == {
+        "format": 1, "state": "different", "began_at": "2026-11-24 00:00:00 UTC",
+        "source": {"database": "PostgreSQL", "url": "jdbc:postgresql://host/shop"},
+        "position": {"kind": "pg_snapshot", "value": "18642:18650:", "taken_at": "2026-11-24 10:02:11.5+00"},
+        "not_compared": [{"name": "lines", "reason": "no source"}], "again": "spark-submit prove.py --models 'a b'",
+    }  # fmt: skip
+    sums = {"rows": 12, "first": "3", "second": str(2**70)}
+    assert model.pop("counts") == result.totals()
+    assert model == {
+        "name": "orders", "unique_id": "model.shop.orders", "relation": "shop.orders", "table": "PostgreSQL s.orders",
+        "state": "different", "reasons": [], "rows": {"source": 12, "model": 12}, "buckets": 4, "differing_buckets": 1,
+        "rows_read": 1, "differences": [vars(result.differences[0])], "key": ["orders"],
+        "columns": [{"name": "orders", "type": "bigint", "source_type": "orders", "kind": "number"}],
+        "tolerances": {"orders": [{"round": 2}]}, "unprovable": {"doc": "why"}, "left_out": ["orders"],
+        "only_in_source": ["orders"], "quarantined": 0, "pending": 0, "gaps": [], "batches": [1, 3],
+        "delivered": {"is_complete": True, "reason": None}, "versions": {"model": 7, "source": None},
+        "staged": {"last": 3}, "form_columns": ["orders"], "allowance": "10 minutes", "uncertainty": "1 hour",
+        "digests": {"source": sums, "model": sums}, "sql": {"source": "SELECT orders", "model": "select orders"},
+        "seconds": 1.2, "bytes": 70_000,
+    }  # fmt: skip
+    unread = proven()
+    unread.found = None
+    (model,) = page_of(proof([unread]))[0]["models"]
+    assert (model["buckets"], model["differing_buckets"], model["rows_read"]) == (0, 0, 0)
+
+
+def test_of_files_that_cannot_be_put_in_their_place_no_part_is_left(tmp_path: Path):
+    (tmp_path / "proof.html").mkdir()
+    with pytest.raises(UsageError, match=r"--certificate .*/proof\.html cannot be written: Is a directory\."):
+        written(tmp_path / "proof.html", "page", "text")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["proof.html", "proof.json"]
+
+
 def test_files_are_written_whole(tmp_path: Path):
     written(tmp_path / "proof.html", "page", "text")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["proof.html", "proof.json"]
+    assert [(tmp_path / f"proof.{end}").read_text() for end in ("html", "json")] == ["page", "text"]
     with pytest.raises(UsageError, match="cannot be written: No such file or directory"):
         written(tmp_path / "nowhere" / "proof.html", "page", "text")
 

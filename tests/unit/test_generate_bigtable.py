@@ -148,6 +148,14 @@ def test_names_of_columns_are_those_of_qualifiers_where_these_are_names(tmp_path
     }  # fmt: skip
 
 
+def test_a_name_that_several_columns_would_have_is_numbered_and_a_long_one_is_cut(tmp_path: Path) -> None:
+    texts_ = ("a.b", "a,b", "a;b", "l" * 90, "m" * 91)
+    generated(tmp_path, seen([set_cell("f", text.encode(), 1, b"x") for text in texts_]))
+    names = {column["cell"].removeprefix("f:"): column["name"] for column in columns(tmp_path)}
+    assert [names[text] for text in ("a,b", "a.b", "a;b", "l" * 90)] == ["f_a_b", "f_a_b_2", "f_a_b_3", "l" * 90]
+    assert names["m" * 91].startswith("m" * 90 + "_") and len(names["m" * 91]) == 99
+
+
 def test_qualifiers_of_any_bytes_and_tables_of_any_name_are_those_of_the_records(tmp_path: Path) -> None:
     entries = [set_cell("f", text.encode(), 1, text.encode()) for text in ODD]
     entries += [set_cell("f", bytes, 1, b"") for bytes in (b"\n", b"a\0", b"\xff", b"\xed\xa0\x80")]
@@ -212,6 +220,9 @@ EDITED = {
         "[\n\t{'name': 'kind', 'cell': 'e:kind', 'data_type': 'string', 'encoding': 'text'}\n]",
         f"[\n\t{{'name': 'kind', 'cell': 'e:kind', 'data_type': 'string', 'encoding': 'text'}},\n\t{NEW}\n]",
     ),
+    "without a column": (
+        "[]", "[{'name': 'kind', 'cell': 'e:kind', 'data_type': 'string', 'encoding': 'text'}, " + NEW + "]",
+    ),
     "by name": (
         "columns=[{'name': 'kind', 'cell': 'e:kind', 'data_type': 'string', 'encoding': 'text'}]",
         "columns=[{'name': 'kind', 'cell': 'e:kind', 'data_type': 'string', 'encoding': 'text'}, " + NEW + "]",
@@ -238,9 +249,11 @@ def test_what_people_do_to_a_view_stays_and_new_cells_are_added(tmp_path: Path, 
     view = tmp_path / "sub" / "rows_of_ours.sql"
     view.write_bytes(before.encode())
     kept = texts(tmp_path)
-    assert planned(tmp_path, seen(KIND)).files == {}
+    has_none = case == "without a column"
+    assert (planned(tmp_path, seen(KIND)).files == {}) is not has_none
     plan = generated(tmp_path, seen(KIND, HITS))
-    assert plan.added == ["rows_of_ours: 1 column added: hits binary"] and plan.misfits == []
+    said = "2 columns added: kind string, hits binary" if has_none else "1 column added: hits binary"
+    assert plan.added == [f"rows_of_ours: {said}"] and plan.misfits == []
     assert view.read_bytes().decode() == after
     assert {name for name, text in texts(tmp_path).items() if kept.get(name) != text} == {"sub/rows_of_ours.sql"}
     assert planned(tmp_path, seen(KIND, HITS)).files == {}
@@ -254,6 +267,35 @@ def test_a_new_column_stands_in_the_sql_and_in_the_yaml_of_the_view(tmp_path: Pa
     assert plan.models_with_new_columns == ["events"]
     assert (tmp_path / "events.yml").read_text().startswith(yml)
     assert [column["name"] for column in columns(tmp_path)] == ["kind", "total", "hits"]
+
+
+def test_yaml_of_a_view_gets_the_columns_that_it_lacks_and_may_be_there_before_it(tmp_path: Path) -> None:
+    generated(tmp_path, seen(KIND))
+    (tmp_path / "events.sql").unlink()
+    (tmp_path / "events.yml").rename(tmp_path / "ours.yml")
+    assert generated(tmp_path, seen(KIND)).written == ["events"] and not (tmp_path / "events.yml").exists()
+    text = (tmp_path / "ours.yml").read_text() + "      - name: Total\n"
+    (tmp_path / "ours.yml").write_text(text)
+    plan = generated(tmp_path, seen(KIND, TOTAL))
+    assert plan.added == ["events: 1 column added: total string"] and plan.news == ["events has no column total"]
+    assert (tmp_path / "ours.yml").read_text() == text and len(columns(tmp_path)) == 2
+    generated(tmp_path, seen(KIND, TOTAL, HITS))
+    assert (tmp_path / "ours.yml").read_text().removeprefix(text).startswith("      - name: hits\n")
+    (tmp_path / "ours.yml").write_text("models:\n- {name: events, columns: &c [{name: kind}]}\n")
+    plan = generated(tmp_path, seen(KIND, TOTAL, HITS, DIGEST))
+    assert plan.written == ["events"] and len(plan.misfits) == 1 and len(columns(tmp_path)) == 4
+    assert plan.misfits[0].startswith("events: no column can be added to ") and "the anchor &c" in plan.misfits[0]
+
+
+def test_a_view_beside_whose_call_another_stands_in_a_comment_is_left_alone_and_said(tmp_path: Path) -> None:
+    generated(tmp_path, seen(KIND))
+    file = tmp_path / "events.sql"
+    file.write_text("{# reconcile.bigtable_rows(ref('x'), []) #}\n" + file.read_text())
+    before = texts(tmp_path)
+    plan = generated(tmp_path, seen(KIND, TOTAL, HITS))
+    assert (plan.written, plan.unchanged) == ([], ["events_cells", "events"]) and texts(tmp_path) == before
+    (said,) = plan.misfits
+    assert said.startswith("events: total, hits cannot be added to ") and said.endswith("add the columns by hand.")
 
 
 def test_columns_alone_writes_no_model_and_the_order_of_batches_makes_no_difference(tmp_path: Path) -> None:
@@ -272,6 +314,11 @@ def test_columns_alone_writes_no_model_and_the_order_of_batches_makes_no_differe
 @pytest.mark.parametrize("ignored", ["Total", "e:total"])
 def test_a_column_that_a_view_ignores_does_not_come_back(tmp_path: Path, ignored: str) -> None:
     generated(tmp_path, seen(KIND))
+    yml = (tmp_path / "events.yml").read_text()
+    (tmp_path / "events.yml").write_text(f"{yml}    meta: {{ignored_columns: ['{ignored}']}}\n")
+    assert planned(tmp_path, seen(KIND, TOTAL)).files == {}
+    (tmp_path / "events.yml").write_text(yml)
+    assert planned(tmp_path, seen(KIND, TOTAL)).columns_added == 1
     file = tmp_path / "events.sql"
     file.write_text(file.read_text().replace("'view'", f"'view', meta={{'ignored_columns': ['{ignored}']}}"))
     assert planned(tmp_path, seen(KIND, TOTAL)).files == {}
@@ -349,6 +396,11 @@ def test_names_that_others_have_are_refused(tmp_path: Path) -> None:
     two.merge(seen(KIND, table="a_b"))
     plan = planned(tmp_path, two)
     assert [refusal.label for refusal in plan.refusals] == ["`a.b`", "a_b"] and plan.written == []
+    two = seen(KIND, table="other")
+    two.merge(seen(KIND, table="other_cells"))
+    plan = planned(tmp_path, two)
+    assert plan.written == ["other_cells", "other_cells_cells", "other"], "a view is not called as cells are"
+    assert [refusal.label for refusal in plan.refusals] == ["other_cells"]
     assert observed([], add=add_data_change).tables == {}
 
 

@@ -13,9 +13,14 @@ import generate
 import pytest
 from cells import data_change, set_cell
 from generated import change, observed, texts
-from reconcile_jobs.generation import staged_tables
-from reconcile_jobs.generation.observations import Observations
+from reconcile_jobs.generation import avro_files, dictionary, staged_tables
+from reconcile_jobs.generation.avro_types import Header
+from reconcile_jobs.generation.declarations import Declaration
+from reconcile_jobs.generation.observations import Observations, Place
+from reconcile_jobs.generation.plan import Plan
 from reconcile_jobs.generation.streams import DATASTREAM, Stream
+from reconcile_jobs.generation.tables import Refusal
+from reconcile_jobs.generation.witnesses import Witness
 from reconcile_jobs.process import session, written_files
 from reconcile_jobs.process.console import Console
 from reconcile_jobs.process.errors import UsageError
@@ -37,7 +42,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
     def observe(spark: None, staging: Any, stream: Stream, since_batch: int | None) -> Observations:
         assert str(staging).endswith("lake.shop_changes")
-        return observed(staged["records"], add=stream.add)
+        of_batches = [each if isinstance(each, tuple) else (each, 1) for each in staged["records"]]
+        since = since_batch if any(isinstance(each, tuple) for each in staged["records"]) else None
+        return observed([each for each in of_batches if since is None or each[1] >= since], add=stream.add)
 
     monkeypatch.setattr(staged_tables, "observe", observe)
 
@@ -112,8 +119,12 @@ def test_check_ends_with_1_where_models_no_longer_fit_and_names_them(run: Run) -
 
 
 def test_diff_prints_what_would_change_and_writes_nothing(run: Run) -> None:
-    code, result, before, _ = run("--diff")
+    code, result, before, err = run("--diff")
     assert (code, result["status"], texts(Path("models"))) == (0, "would change", {})
+    assert err == (
+        "generate: 2 models would be written, 0 unchanged, 1 not written: no key (1); see "
+        "models/shop/_not_generated.md.\n"
+    )
     assert "--- /dev/null\n+++ b/models/shop/orders.sql\n@@ -0,0 +1,2 @@\n+{{ config(" in before
     run()
     Path("models/shop/orders.yml").write_text(Path("models/shop/orders.yml").read_text()[:-1])
@@ -137,6 +148,7 @@ def test_columns_adds_lines_to_models_that_are_there_and_says_which(run: Run) ->
     assert (code, result["status"], result["columns_added"]) == (1, "would change", 2)
     assert "orders has no column note, size." in err and "2 columns would be added to 1 model, 1 unchanged." in err
     assert "new" not in result["models_with_new_columns"] and "shop.new" not in err
+    assert "columns added: " not in err, "nothing was"
     code, _, shown, err = run("--columns", "--diff", records=news)
     assert code == 0 and shown.count("\n+      - name: ") == 2 and "--- a/models/shop/orders.yml" in shown
     assert texts(Path("models")) == before
@@ -208,6 +220,17 @@ def test_what_is_not_written_any_more_goes_from_the_list(run: Run) -> None:
     assert run("--check")[0] == 0, "the model is there, and has its key"
 
 
+def test_a_list_of_other_tables_than_those_without_a_model_fits_no_more(run: Run) -> None:
+    run()
+    for records in (RECORDS[:1], [*RECORDS, change("log", key=[])]):
+        code, result, _, err = run("--check", records=records)
+        assert (code, result["status"], result["written"]) == (1, "would change", 0)
+        is_shorter = len(records) == 1
+        assert ("_not_generated.md lists other tables than those without a model." in err) is is_shorter
+        assert ("generate: shop.log has no model: no key.\n" in err) is not is_shorter
+        assert "shop.lines has no model" not in err, "the list has it"
+
+
 def test_a_model_written_by_hand_tells_what_the_records_do_not(run: Run) -> None:
     run()
     Path("models/shop/all_lines.sql").write_text(
@@ -226,6 +249,44 @@ def test_options_decide_names_folders_materialization_and_tags(run: Run) -> None
     text = Path("models/shop/shop/shop_orders.sql").read_text()
     assert "config(materialized='history', unique_key='id', tags=['shop'])" in text
     assert "- reconcile.history_is_sound" in Path("models/shop/shop/shop_orders.yml").read_text()
+
+
+@pytest.mark.parametrize("kind", ["datastream", "bigtable"])
+def test_tables_that_are_excluded_and_records_of_batches_before_are_not_looked_at(run: Run, kind: str) -> None:
+    records: list[Any] = [(change(table), batch) for batch, table in ((6, "a"), (7, "b"), (8, "c"))]
+    if kind == "bigtable":
+        entry = json.loads(data_change(b"k", [set_cell("e", b"kind", 1, b"new")]))
+        records = [({**entry, "object": table}, batch) for batch, table in ((6, "a"), (7, "b"), (8, "c"))]
+    code, result, _, _ = run("--since-batch", "7", "--exclude", "*c", "--exclude", "x", kind=kind, records=records)
+    made = {Path(name).name for name in texts(Path("models")) if name.endswith(".sql")}
+    assert (code, result["not_written"]) == (0, {})
+    assert made == ({"b.sql"} if kind == "datastream" else {"b.sql", "b_cells.sql"})
+
+
+def test_the_dictionary_is_a_better_witness_than_the_headers_of_files(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(None, "shop", "orders")
+    told = Witness({"id": Declaration("smallint", witness="MySQL: smallint")}, key=("status",))
+    header = Header(place, {"id": Declaration("int", witness="Avro: int"), "status": Declaration("date")})
+    asked: list[Any] = []
+
+    def dictionary_of(spark: None, source: Any, observations: Observations) -> dict[Place, Witness]:
+        asked.append((source.url, source.properties))
+        return {place: told}
+
+    monkeypatch.setattr(dictionary, "dictionary_of", dictionary_of)
+    monkeypatch.setattr(avro_files, "headers_below", lambda spark, path: asked.append(path) or [header])
+    monkeypatch.setenv("RECONCILE_JDBC_USER", "ada")
+    monkeypatch.delenv("RECONCILE_JDBC_PASSWORD", raising=False)
+    url = "jdbc:mariadb://host/shop?odd=1"
+    code, _, _, err = run("--url", url, "--path", "landing", records=[change()])
+    assert code == 2 and "--url has the property odd, which is not among" in err and asked == []
+    assert run("--url", url, "--allow-property", "odd", "--path", "landing", records=[change()])[0] == 0
+    assert asked == [(url, {"user": "ada"}), "landing"]
+    text = Path("models/shop/orders.yml").read_text()
+    assert "data_type: smallint  # MySQL: smallint\n" in text and "- name: status\n        data_type: date\n" in text
+    assert "unique_key='status'" in Path("models/shop/orders.sql").read_text()
 
 
 def test_a_part_of_the_stream_leaves_the_list_as_it_is(run: Run) -> None:
@@ -253,14 +314,16 @@ def test_a_column_that_a_model_ignores_does_not_come_back(run: Run, where: str) 
     assert run("--check")[0] == 0
 
 
-@pytest.mark.parametrize("was", ["STATUS", "[state, status]"])
-def test_the_former_name_of_a_column_is_no_new_column(run: Run, was: str) -> None:
+@pytest.mark.parametrize(
+    "said", ["config: {meta: {was: STATUS}}", "config: {meta: {was: [state, status]}}", "meta: {was: status}"]
+)
+def test_the_former_name_of_a_column_is_no_new_column(run: Run, said: str) -> None:
     run()
     file = Path("models/shop/orders.yml")
     text = file.read_text()
     file.write_text(text.replace("      - name: status\n", "      - name: condition\n", 1))
     assert run("--check")[0] == 1
-    renamed = f"      - name: condition\n        config: {{meta: {{was: {was}}}}}\n"
+    renamed = f"      - name: condition\n        {said}\n"
     file.write_text(text.replace("      - name: status\n", renamed, 1))
     assert run("--check")[0] == 0
 
@@ -271,6 +334,103 @@ def test_files_whose_names_differ_in_case_are_one_file_on_some_disks(run: Run) -
     run()
     assert {*texts(Path("models/shop"))} >= {"orders.sql", "orders_columns.yml", "Orders.YML"}
     assert run()[1]["status"] == "unchanged"
+    for taken, free in (("new_columns", "new_columns2"), ("new_columns2", "new_columns3")):
+        Path("models/shop/new.yml").write_text("# of ours\n")
+        Path(f"models/shop/{taken}.yml").write_text("# of ours\n")
+        run("--select", "shop.new", records=[change("new")])
+        assert "- name: new\n" in Path(f"models/shop/{free}.yml").read_text()
+        for name in ("new.sql", f"{free}.yml"):
+            Path(f"models/shop/{name}").unlink()
+
+
+def test_files_that_dbt_does_not_read_are_no_part_of_the_project(run: Run) -> None:
+    """Copies that an editor keeps, for example, and what a shell does not list."""
+    model = "{{ reconcile.datastream_mysql(source('lake', 'shop_changes'), object='shop_orders') }}"
+    for name in (".orders.sql", ".old/a.sql", "orders.sql~", "orders.txt"):
+        file = Path("models/shop") / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(model)
+    Path("models/shop/.odd.yml").write_text("models: [")
+    assert run()[1]["written"] == 2 and Path("models/shop/orders.sql").read_text() != model
+
+
+CALLS = {
+    "the object by its place": "datastream_mysql(source('lake', 'shop_changes'), 'shop_orders')",
+    "one of several objects": "datastream_mysql(source('lake', 'shop_changes'), object=['a', 'shop_orders'])",
+    "the table by its place": "datastream_mysql(source('lake', 'shop_changes'), none, none, none, 'shop.orders')",
+    "one of several tables": "datastream_mysql(source('lake', 'shop_changes'), table=['a.b', 'shop.orders'])",
+    "the table with its database": "datastream_mysql(source('lake', 'shop_changes'), table='db.shop.orders')",
+    "a relation by ref": "datastream_mysql(ref('shop_changes'), table='shop.orders')",
+    "a source of another case": "datastream_mysql(source('ours', 'changes'), table='shop.orders')",
+    "a source that no YAML declares": "datastream_mysql(source('x', 'Shop_Changes'), table='shop.orders')",
+}
+OTHERS = {
+    "another object": "datastream_mysql(source('lake', 'shop_changes'), 'shop_order')",
+    "another database": "datastream_oracle(source('lake', 'shop_changes'), 'shop_orders')",
+    "a generation of this name": "datastream_mysql(source('lake', 'shop_changes'), 'x', 'shop_orders')",
+    "another staging table": "datastream_mysql(source('lake', 'more_changes'), 'shop_orders')",
+    "a staging table of another schema": "datastream_mysql(source('pond', 'shop_changes'), 'shop_orders')",
+    "a macro of somebody": "of_ours(source('lake', 'shop_changes'), 'shop_orders')",
+}
+
+
+@pytest.mark.parametrize("case", [*CALLS, *OTHERS])
+def test_a_model_of_a_table_is_known_by_what_it_calls(run: Run, case: str) -> None:
+    Path("models/shop").mkdir(parents=True)
+    Path("models/shop/ours.yml").write_text(
+        "sources:\n- {name: ours, schema: LAKE, tables: [{name: changes, identifier: Shop_Changes}]}\n"
+        "- {name: pond, tables: [{name: shop_changes}]}\n"
+        "models:\n- {name: ours, columns: [{name: id}, {name: status}]}\n"
+    )
+    call = f"{{{{ reconcile.{ {**CALLS, **OTHERS}[case] } }}}}"
+    Path("models/shop/ours.sql").write_text(f"{{{{ config(unique_key='id') }}}}\n{call}\n")
+    code, result, _, _ = run(records=[change()])
+    assert (code, result["written"], result["unchanged"]) == ((0, 0, 1) if case in CALLS else (0, 1, 0))
+
+
+FITTING = {
+    "a column that is rounded": ("config(unique_key='id')", "data_type: int, meta: {round: true}", ""),
+    "a column that is rounded by a word": ("config(unique_key='id')", "data_type: int, meta: {round: 'True'}", ""),
+    "a column without a type": ("config(unique_key='id')", "description: x", ""),
+    "the key in another order and case": ("config(unique_key=['STATUS', 'id'])", "data_type: string", "id, status"),
+    "the key in YAML": ("config()", "data_type: string", "id, status"),
+    "each event as a row": ("config(unique_key='_change_id')", "data_type: string", ""),
+    "the address of a row": ("config(unique_key=['_row_id'])", "data_type: string", ""),
+    "no key": ("config(tags=['a'])", "data_type: string", "none"),
+}
+
+
+@pytest.mark.parametrize("case", FITTING)
+def test_what_somebody_declared_on_purpose_is_no_misfit(run: Run, case: str) -> None:
+    config, said, key = FITTING[case]
+    Path("models/shop").mkdir(parents=True)
+    in_yaml = "config: {unique_key: [Id, status]}, " if case == "the key in YAML" else ""
+    Path("models/shop/orders.sql").write_text(
+        f"{{{{ {config} }}}}\n{{{{ reconcile.datastream_mysql(source('lake', 'shop_changes'), 'shop_orders') }}}}\n"
+    )
+    Path("models/shop/orders.yml").write_text(
+        f"models:\n- {{name: orders, {in_yaml}columns: [{{name: id, data_type: bigint}}, {{name: status}}, "
+        f"{{name: total, {said}}}]}}\n"
+    )
+    record = change(payload={"id": 1, "status": "x", "total": 1.5}, key=["id", "status"] if key else ["id"])
+    code, result, _, err = run(records=[record])
+    assert (code, result["misfits"], result["unchanged"]) == (0, 0, 1), err
+
+
+def test_yaml_that_is_there_before_its_model_gets_the_columns_that_it_lacks(run: Run) -> None:
+    file = Path("models/shop/ours.yml")
+    file.parent.mkdir(parents=True)
+    file.write_text("models:\n- name: orders\n  columns:\n  - name: ID\n")
+    code, result, _, err = run(records=[change()])
+    assert (code, result["written"], result["columns_added"]) == (0, 1, 1)
+    assert "orders: 1 column added: status string." in err
+    assert file.read_text().endswith("  - name: ID\n  - name: status\n    data_type: string  # the values: text\n")
+    assert not Path("models/shop/orders.yml").exists() and run(records=[change()])[1]["status"] == "unchanged"
+    Path("models/shop/orders.sql").unlink()
+    file.write_text("models:\n- {name: orders, columns: id}\n")
+    code, result, _, err = run(records=[change()])
+    assert (code, result["misfits"]) == (0, 1) and Path("models/shop/orders.sql").exists()
+    assert "orders: no column can be added to models/shop/ours.yml, since `columns:` is no list." in err
 
 
 def test_paths_of_models_are_those_of_the_project(run: Run) -> None:
@@ -441,3 +601,13 @@ def test_a_staging_table_that_is_not_there_is_said() -> None:
 def test_records_that_name_no_table_are_said(run: Run) -> None:
     _, _, _, err = run(records=[*RECORDS, {"object": "x"}])
     assert "1 record names no table, and no model takes them: see reconcile_unrouted." in err
+    _, _, _, err = run(records=[*RECORDS, *[{"object": "x"}] * 1001])
+    assert "generate: 1,001 records name no table, and no model takes them: see reconcile_unrouted.\n" in err
+
+
+def test_the_sentence_at_the_end_counts_models_and_reasons() -> None:
+    plan = Plan(written=["a"], unchanged=["b"] * 1000, columns_added=1200, models_with_new_columns=["a"] * 2000)
+    assert plan.summary("m.md", will=True) == "1 model would be written, 1,000 unchanged"
+    plan.refusals += [Refusal(label, reason, "") for label, reason in (("a", "x"), ("b", "y"), ("c", "y"))]
+    assert plan.summary("m.md") == "1 model written, 1,000 unchanged, 3 not written: y (2), x (1); see m.md"
+    assert plan.summary_of_columns() == "1,200 columns added to 2,000 models, 1,000 unchanged"

@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 from generated import change, generated, planned, texts
+from reconcile_jobs.generation.declarations import Declaration
+from reconcile_jobs.generation.tables import Column
+from reconcile_jobs.generation.yaml_edits import Document
+from reconcile_jobs.generation.yaml_text import column_in_braces, column_lines
 from ruamel.yaml import YAML
 
 ORDERS = {"id": 1, "status": "new", "total": "1.50", "note": None}
@@ -179,6 +183,105 @@ def test_what_people_do_survives(into: Path, edit: str) -> None:
     }  # fmt: skip
     assert generated(into, NEWS).files == {}, "a further run changes nothing"
     assert texts(top) == after
+
+
+# Where the lines of a new column stand: NEW, with the indentation of its dash, after a blank line where it says BLANK.
+PLACED = {
+    "behind one column alone": "models:\n  - name: orders\n    columns:\n      - name: id\n      NEW\n  - name: b\n",
+    "behind a comment on the last column": (
+        "models:\n- name: orders\n  columns:\n  - name: id\n  # of id\n    # of id\n  NEW\n # of the model\n# of all\n"
+    ),
+    "behind a comment in the last line": "models:\n- name: orders\n  columns:\n  - name: id\n  # of id\n  NEW",
+    "after a blank line where each column has one": (
+        "models:\n- name: orders\n  columns:\n  - name: id\n\n  - name: a\n\n  - name: b\nBLANK\n  NEW\n"
+    ),
+    "without a blank line where not each has one": (
+        "models:\n- name: orders\n  columns:\n  - name: id\n\n  - name: a\n  - name: b\n  NEW\n"
+    ),
+    "before the blank lines behind a text": (
+        "models:\n- name: orders\n  columns:\n  - name: id\n    description: |\n      one\n  NEW\n\n\n- name: b\n"
+    ),
+    "behind blank lines that belong to the text": (
+        "models:\n- name: orders\n  columns:\n  - name: id\n    description: |+\n      one\n\n\n  NEW\n- name: b\n"
+    ),
+    "behind an item that begins below its dash": (
+        "models:\n- name: orders\n  columns:\n  -\n    name: id\n  NEW\n- name: b\n"
+    ),
+    "below a list of nothing": (
+        "models:\n- name: orders\n  columns:\n    # of columns\n    NEW\n  # of docs\n  docs: {show: true}\n"
+    ),
+    "at the end of a model without columns": (
+        "models:\n- name: orders\n  config:\n    tags: [a]\n  # of ours\n  columns:\n    NEW\n- name: b\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("case", PLACED)
+def test_the_lines_of_a_new_column_stand_behind_those_that_are_there(case: str, newline: str) -> None:
+    lines = "- name: size\n{0}  data_type: bigint  # Avro: long"
+    after = re.sub("^( *)NEW", lambda found: found[1] + lines.format(found[1]), PLACED[case], flags=re.MULTILINE)
+    after = after.replace("BLANK", "")
+    before = re.sub(r"(\nBLANK)?\n *NEW", "", PLACED[case])
+    if case.startswith("at the end"):
+        before = before.replace("\n  columns:", "")
+    document = Document(before.replace("\n", newline))
+    assert document.with_columns("orders", [SIZE]) == after.replace("\n", newline)
+
+
+SIZE = Column("size", Declaration("bigint", witness="Avro: long"))
+IN_BRACES = {
+    "[{name: id}]  # ours": "[{name: id}, NEW]  # ours",
+    "[{name: id},\n    {name: b},\n  ]": "[{name: id},\n    {name: b}, NEW\n  ]",
+    "[]  # ours": "  # ours\n    - name: size\n      data_type: bigint  # Avro: long",
+}
+
+
+@pytest.mark.parametrize("written", IN_BRACES)
+def test_in_brackets_a_new_column_is_the_last(written: str) -> None:
+    new = "{name: size, data_type: bigint}"
+    text = f"models:\n- name: orders\n  columns: {written}\n"
+    expected = f"models:\n- name: orders\n  columns: {IN_BRACES[written].replace('NEW', new)}\n"
+    assert Document(text).with_columns("orders", [SIZE]) == expected.replace("columns:   #", "columns:  #")
+    whole = "models: [{name: orders, docs: {show: true}COLUMNS}]\n"
+    for empty, filled in (("", f", columns: [{new}]"), (", columns: []", f", columns: [{new}]")):
+        found = Document(whole.replace("COLUMNS", empty)).with_columns("orders", [SIZE])
+        assert found == whole.replace("COLUMNS", filled)
+
+
+def test_a_new_column_in_braces_has_all_that_its_lines_would_say() -> None:
+    declaration = Declaration("decimal(9,2)", "json", zero_dates_are_null=True)
+    column = Column("size", declaration, "with, comma", added=True)
+    read = yaml.safe_load(f"[{column_in_braces(column)}, {{name: last}}]")
+    assert read == [
+        {
+            "name": "size", "data_type": "decimal(9,2)", "description": "with, comma",
+            "config": {"meta": {"encoding": "json", "zero_date": "null", "added": True}},
+        },
+        {"name": "last"},
+    ]  # fmt: skip
+    assert yaml.safe_load("\n".join(column_lines(column))) == read[0]
+
+
+def test_what_models_and_sources_say_is_read_wherever_dbt_takes_it() -> None:
+    """A schema that is called as its catalog: dbt on Spark says both of every table."""
+    document = Document(
+        "sources:\n"
+        "- {name: a, tables: [{name: t}]}\n"
+        "- {name: b, schema: lake, database: lake, tables: [{name: t, identifier: u}]}\n"
+        "- {name: c, schema: lake, database: ice, tables: [{name: t}]}\n"
+        "models:\n"
+        "- name: orders\n  config: {unique_key: [id, line], meta: {ignored_columns: [x]}}\n"
+        "  columns: [{name: a, meta: {was: b}}, {name: c, config: {meta: {was: [d, e]}}}, {name: f}]\n"
+        "- {name: lines, config: {unique_key: id}, meta: {ignored_columns: [y]}}\n- {name: others}\n"
+    )
+    assert [*document.sources()] == [
+        ("a", "t", "a", "t"), ("b", "t", "lake", "u"), ("c", "t", "ice.lake", "t"),
+    ]  # fmt: skip
+    assert [column.former_names for column in document.columns("orders")] == [["b"], ["d", "e"], []]
+    models = ("orders", "lines", "others", "gone")
+    assert [document.unique_key(model) for model in models] == [["id", "line"], ["id"], None, None]
+    assert [document.ignored(model) for model in models] == [["x"], ["y"], [], []]
 
 
 def _is_within(old: bytes, new: bytes) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import pickle
 import random
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,12 +23,21 @@ from reconcile_jobs.generation import avro_files, staged_tables
 from reconcile_jobs.generation.avro_files import Listed, as_text, from_text, newest_of_each_schema
 from reconcile_jobs.generation.avro_types import Header, header_of
 from reconcile_jobs.generation.datastream_records import add_event, place_of, source_of
-from reconcile_jobs.generation.declarations import Declaration, Number, Values, declaration_of_values, holds, joined
+from reconcile_jobs.generation.declarations import (
+    Declaration,
+    Number,
+    Values,
+    declaration_of_values,
+    holds,
+    joined,
+    of_kind,
+)
 from reconcile_jobs.generation.keys_file import read_keys
-from reconcile_jobs.generation.observations import Observations
+from reconcile_jobs.generation.observations import Observations, Place
+from reconcile_jobs.generation.streams import DATASTREAM
 from reconcile_jobs.generation.tables import Answer, tables_of
-from reconcile_jobs.generation.witnesses import of_headers
-from reconcile_jobs.generation.yaml_text import column_lines
+from reconcile_jobs.generation.witnesses import Witness, of_headers
+from reconcile_jobs.generation.yaml_text import column_lines, model_text
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.process.session import ship_by_value
 
@@ -93,6 +104,18 @@ HELD = [
     ("timestamp", ("true",), False), ("timestamp_ltz", ("1",), False),
     ("binary", ("1",), False), ("string", ("{}", "1", "true"), True),
     ("array<int>", ("[]",), True), ("DECIMAL( 5 , 2 )", ("1000",), False), ("varchar(3)", ("1",), True),
+    # Each at its ends, under each of its names.
+    ("tinyint", ("-129",), False), ("byte", ("127",), True), ("byte", ("128",), False),
+    ("smallint", ("32767", "-32768"), True), ("short", ("32768",), False), ("smallint", ("-32769",), False),
+    ("int", ("2147483647", "-2147483648"), True), ("integer", ("2147483648",), False),
+    ("bigint", (str(2**63 - 1), str(-(2**63))), True), ("long", (str(2**63),), False),
+    ("decimal", ("9" * 10,), True), ("decimal", ("1" + "0" * 10,), False), ("decimal", ("0.1",), False),
+    ("numeric(3)", ("999",), True), ("numeric(3)", ("1000",), False), ("dec(2,1)", ("0.01",), False),
+    ("decimal(5,2)", ("-1000",), False), ("decimal(5,2)", ('"x"',), True), ("decimal(5,2)", ("true",), False),
+    ("boolean", ('"x"',), True), ("boolean", ("{}",), False), ("boolean", ("0.5",), False),
+    ("real", ("1.5",), True), ("real", ("true",), False), ("float", ("{}",), False),
+    ("timestamp", ("{}",), True), ("timestamp_ntz", ("1",), False),
+    ("binary", ('"x"',), True), ("binary", ("{}",), False),
 ]  # fmt: skip
 
 
@@ -107,6 +130,8 @@ JOINED = [
     ("decimal(10,2)", "decimal(8,4)", "decimal(12,4)"), ("decimal(28,0)", "decimal(30,10)", "decimal(38,10)"),
     ("decimal(38,0)", "decimal(38,10)", "string"),
     ("date", "timestamp", "string"), ("double", "decimal(5,2)", "string"), ("binary", "string", "string"),
+    ("tinyint", "decimal(2,1)", "decimal(4,1)"), ("smallint", "decimal(5,1)", "decimal(6,1)"),
+    ("int", "decimal(5,2)", "decimal(12,2)"), ("smallint", "int", "int"), ("int", "float", "string"),
 ]  # fmt: skip
 
 
@@ -114,6 +139,29 @@ JOINED = [
 def test_two_witnesses_of_one_column_are_joined(one: str, other: str, expected: str) -> None:
     for pair in ((one, other), (other, one)):
         assert joined(*(Declaration(data_type) for data_type in pair)).data_type == expected
+
+
+def test_what_one_of_two_witnesses_calls_json_is_json_and_both_are_named() -> None:
+    json_, text = Declaration("string", "json", "Avro: json"), Declaration("string", witness="Avro: string")
+    assert joined(json_, text) == Declaration("string", "json", "Avro: json; Avro: string")
+    assert joined(text, json_) == Declaration("string", "json", "Avro: string; Avro: json")
+    assert joined(*(Declaration(name, witness="the values") for name in ("int", "bigint"))).witness == "the values"
+
+
+NOTED = {
+    "bytes": "binary", "json": "string json", "time-interval-micros": "string microseconds", "varchar": "string",
+    "timestampTz": "timestamp", "datetime": "timestamp_ntz", "timeTz": "string time", "interval": "string interval",
+    "geometry": "string json", "[]": "array<string>", "bytes[]": "array<binary>", "timestampTz[]": "array<timestamp>",
+    "datetime[]": "array<timestamp_ntz>", "json[]": "array<string>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NOTED)
+def test_each_note_of_the_append_job_tells_a_type(kind: str) -> None:
+    found = of_kind(kind)
+    assert found is not None and found.witness == f"Avro, as staged: {kind}"
+    assert " ".join(filter(None, (found.data_type, found.encoding))) == NOTED[kind]
+    assert of_kind("") is None
 
 
 # --- Avro ------------------------------------------------------------------------------------------------------------
@@ -310,6 +358,15 @@ def test_a_value_that_a_header_does_not_hold_widens_its_type() -> None:
     assert found == {"id": "int", "n": "bigint", "total": "decimal(18,4)", "new": "bigint"}
 
 
+def test_of_a_column_that_headers_declare_otherwise_the_type_is_the_one_that_holds_all() -> None:
+    """Whatever the order of the files, and however each spells the name."""
+    told = [header_of(avro_file({"id": ("int", 1), name: (type_, 1)})) for name, type_ in (("n", "int"), ("N", "long"))]
+    headers = [header for header in told if header]
+    for order in (headers, headers[::-1]):
+        (witness,) = of_headers(order).values()
+        assert {name: of.data_type for name, of in witness.columns.items()} == {"id": "int", "n": "bigint"}
+
+
 def test_what_the_append_job_noted_tells_the_type_where_no_header_does() -> None:
     kinds = {"a": "bytes", "b": "json", "c": "time-interval-micros", "d": "timestampTz", "e": "[]", "f": "geometry"}
     payload = {"id": 1, "a": "eA==", "b": "{}", "c": 5, "d": {"timestamp": "x"}, "e": {}, "f": {}, "g": 1}
@@ -318,6 +375,17 @@ def test_what_the_append_job_noted_tells_the_type_where_no_header_does() -> None
         "id": "bigint", "a": "binary", "b": "string json", "c": "string microseconds", "d": "timestamp",
         "e": "array<string>", "f": "string json", "g": "bigint",
     }  # fmt: skip
+
+
+def test_two_notes_of_one_column_leave_its_type_to_the_values() -> None:
+    records = [change(payload={"id": 1, "at": "x"}) | {"avro_types": {"at": kind}} for kind in ("timestampTz", "bytes")]
+    assert declared(records) == {"id": "bigint", "at": "string"}
+
+
+def test_bytes_of_mysql_are_hexadecimal_digits_and_need_no_encoding() -> None:
+    header = header_of(avro_file({"id": ("int", 1), "photo": ("bytes", b"x")}))
+    assert header is not None
+    assert declared([change(payload={"id": 1, "photo": "78"})], headers=[header]) == {"id": "int", "photo": "binary"}
 
 
 def test_zero_dates_that_came_are_declared_and_a_key_of_them_is_a_string(tmp_path: Path) -> None:
@@ -371,7 +439,40 @@ def test_the_newest_record_that_names_a_key_decides() -> None:
     assert observed([index]).tables[None, "shop", "orders"].key == ["id"]  # type: ignore[index]
 
 
+def test_a_key_is_the_one_that_a_person_names_else_that_of_the_dictionary_else_that_of_the_records() -> None:
+    records = [change(payload={"id": 1, "status": "new", "no": 3})]
+    place = Place(None, "shop", "orders")
+    dictionary = {place: Witness(key=("Status",), description="Orders of all")}
+    headers = {place: Witness(key=("no",), description="of a worse witness")}
+    for testimonies, answers, key in (
+        ([], {}, ("id",)),
+        ([dictionary, headers], {}, ("status",)),
+        ([{place: Witness()}, headers], {}, ("no",)),
+        ([dictionary], {"shop.orders": Answer(("no",))}, ("no",)),
+    ):
+        (table,), _ = tables_of(observed(records), testimonies, answers)
+        assert (table.key, table.named_key) == (key, ("id",)), "spelled as the records spell it"
+    (table,), _ = tables_of(observed(records), [dictionary, headers])
+    assert table.description == "Orders of all"
+    assert '    description: "Orders of all"\n' in model_text("orders", table, "current_state")
+
+
+def test_the_address_of_a_row_is_a_key_of_the_package(tmp_path: Path) -> None:
+    record = change(key=[], scn=1) | {"read_method": "oracle-cdc"}
+    generated(tmp_path, [record], answers={"shop.orders": Answer(("_row_id",))})
+    assert "unique_key='_row_id'" in (tmp_path / "orders.sql").read_text()
+    text = (tmp_path / "orders.yml").read_text()
+    assert "key_is_the_sources" in text and "one_payload_per_sequence" not in text
+
+
 REFUSED: dict[str, tuple[list[Any], str, str]] = {
+    "no key, of Oracle": (
+        [change(key=[], scn=1)], "no key", "which makes each event a row. `[_row_id]` makes the row's address the key.",
+    ),
+    "no key among ten columns": (
+        [change(payload={f"c{number}": 1 for number in range(10)}, key=None)], "no key",
+        "(of c0, c1, c2, c3, c4, c5, c6, c7 and 2 more), or `shop.orders: [_change_id]`, which makes each event a row.",
+    ),
     "no key": ([change(key=[])], "no key", "The table has no primary key. Give a file with `--keys`: `shop.orders: ["),
     "key unknown": ([change(key=None)], "no key", "Its records name no primary key."),
     "a key that no model can declare": (
@@ -412,6 +513,25 @@ def test_what_records_do_not_tell_is_named_and_not_guessed(tmp_path: Path, case:
 def test_a_renamed_case_of_a_column_is_one_column_spelled_as_last() -> None:
     rows = [(change(payload={"ID": 1, "Total": 1}, key=["ID"]), 1), (change(payload={"id": 1, "Total": 2}), 2)]
     assert declared(rows) == {"id": "bigint", "Total": "bigint"}
+
+
+def test_a_column_is_spelled_as_in_its_last_batch_in_whatever_parts_the_records_come() -> None:
+    rows = [(change(payload={name: 1}, key=["id"]), batch) for name, batch in (("ID", 1), ("id", 3), ("ID", 5))]
+    for order in itertools.permutations(rows):
+        parts = [row for part in order for row in observed([part]).rows()]
+        for found in (observed(order), Observations.from_rows(parts)):
+            (table,), _ = tables_of(found)
+            assert [column.name for column in table.columns] == ["ID"] and table.key == ("ID",)
+
+
+def test_a_note_on_null_says_nothing_of_the_values_that_have_none() -> None:
+    """Two values, one with a note: nothing tells whether the other is hex or base64."""
+    of_source = change(lsn="0/1", log_position=None) | {"read_method": "postgresql-cdc"}
+    noted = {"avro_types": {"photo": "bytes"}}
+    records = [of_source | {"payload": {"id": 1, "photo": value}} | of
+               for value, of in (("eA==", noted), (None, noted), ("eA==", {}))]  # fmt: skip
+    tables, (refusal,) = tables_of(observed(records))
+    assert (tables, refusal.reason) == ([], "encoding unknown")
 
 
 def test_a_file_of_keys_gives_keys_and_encodings(tmp_path: Path) -> None:
@@ -500,7 +620,9 @@ def test_the_order_and_the_parts_of_the_records_make_no_difference() -> None:
         parts = [observed(records[:7]), observed(records[7:])]
         rows = [row for part in parts for row in part.rows()]
         random.Random(seed).shuffle(rows)
-        assert tables_of(Observations.from_rows(rows)) == tables_of(whole)
+        found = Observations.from_rows(rows)
+        assert tables_of(found) == tables_of(whole)
+        assert {place.table: of.records for place, of in found.tables.items()} == {"orders": 12, "lines": 3, "twins": 1}
 
 
 def test_what_spark_runs_travels_to_executors_that_do_not_have_the_package() -> None:
@@ -533,7 +655,45 @@ def test_records_without_a_table_are_counted() -> None:
     ):
         add_event(found, record, None, 1)
     assert (found.nameless, found.tables) == (8, {})
-    assert Observations.from_rows(found.rows()).nameless == 8
+    assert Observations.from_rows([*found.rows(), *found.rows()]).nameless == 16
+    found.merge(Observations(nameless=3))
+    assert found.nameless == 11
+
+
+class Staged:
+    """Rows of staging, of which SQLite tells those that a condition is true of."""
+
+    def __init__(self, rows: list[Any]) -> None:
+        self.rows = rows
+
+    def where(self, condition: str) -> Staged:
+        with sqlite3.connect(":memory:") as tables:
+            tables.execute("create table staged (record, object, batch, source)")
+            tables.executemany("insert into staged values (?, ?, ?, ?)", self.rows)
+            return Staged(tables.execute(f"select * from staged where {condition}").fetchall())
+
+    def select(self, *names: str) -> Staged:
+        self.columns = {name: [row[at] for row in self.rows] for at, name in enumerate(names)}
+        return self
+
+    def mapInArrow(self, function: Any, schema: str) -> Staged:
+        made = function(iter([pa.RecordBatch.from_pydict(self.columns)]))
+        self.rows = [{"seen": text} for batch in made for text in batch.column("seen").to_pylist()]
+        return self
+
+    def collect(self) -> list[Any]:
+        return self.rows
+
+
+@pytest.mark.parametrize(("since", "tables"), [(None, ["a", "b", "c"]), (2, ["b", "c"]), (3, ["c"]), (4, [])])
+def test_only_records_of_the_source_and_of_a_batch_and_later_ones_are_read(
+    since: int | None, tables: list[str]
+) -> None:
+    rows = [(json.dumps(change(table)), f"o_{table}", batch, "datastream") for batch, table in enumerate("abc", 1)]
+    rows.append((json.dumps(change("other")), "other", 3, "spanner"))
+    staged: Any = Staged(rows)
+    found = staged_tables.observed(staged, DATASTREAM, since)
+    assert sorted(place.table for place in found.tables) == tables
 
 
 def test_two_databases_with_tables_of_one_name_are_two_tables(tmp_path: Path) -> None:

@@ -227,6 +227,32 @@ def test_days_stand_in_their_places_and_a_day_that_is_too_old_in_none() -> None:
     assert [value for value in shown.lag_by_day if value is not None] == [30, 7200, 60]
 
 
+def test_what_is_of_a_time_to_come_has_no_place_and_no_negative_age() -> None:
+    """Clocks of two machines, of which one is ahead."""
+    ahead = model(days=[day(-1, 7, 7), day(0, 8, 9)], compared_at=NOW + timedelta(hours=1))
+    shown = state([appended(hours=-1)], [ahead])
+    assert shown.staging[0].age_seconds == 0 and shown.models[0].compared_seconds == 0
+    assert shown.models[0].applied_by_day == [None] * (DAYS - 1) + [8]
+    assert shown.models[0].lag_by_day == [None] * (DAYS - 1) + [9]
+
+
+def test_staging_tables_and_what_is_of_no_model_stand_in_the_order_of_how_bad_they_are() -> None:
+    gone = [
+        said("pending", relation, records=1, state=word)
+        for relation, word in (("demo.c", "wait"), ("demo.b", "look"), ("demo.a", "look"), ("demo.d", "wrong"))
+    ]
+    torn = said("unrouted", "lake.torn", records=1, first_batch=2, last_batch=2, state="wrong")
+    tables = [appended("lake.b"), appended("lake.a"), appended("lake.none", hours=None), appended("lake.torn")]
+    shown = state([*tables, *gone, torn], [])
+    assert [(each.name, each.state) for each in shown.staging] == [
+        ("lake.torn", "wrong"), ("lake.none", "stopped"), ("lake.a", "right"), ("lake.b", "right"),
+    ]  # fmt: skip
+    assert [(word, sentence.split(":")[0]) for word, sentence in shown.others] == [
+        ("wrong", "demo.d"), ("look", "demo.a"), ("look", "demo.b"), ("wait", "demo.c"),
+    ]  # fmt: skip
+    assert (shown.staging[0].unrouted, shown.staging[1].age_seconds, shown.staging[2].last_batch) == (1, None, 9)
+
+
 # --- the page ---
 
 
@@ -260,6 +286,43 @@ def test_a_row_of_the_page_says_in_words_what_the_model_is() -> None:
     assert drift[5:7] == ["4", "column c0 is newcolumn c1 is newcolumn c2 is newand 2 more"]
     back = next(row for name, row in rows.items() if name.startswith("demo.back"))
     assert "set back: batch 9 was applied" in back[1] and back[2] == "not known"
+
+
+def test_a_row_of_a_staging_table_says_when_something_was_appended_and_what_no_model_takes() -> None:
+    new = [
+        said("unrouted", STAGING, object=f"o{n}", records=1, first_batch=2, last_batch=2, detail="x", state="look")
+        for n in range(4)
+    ]
+    text = page.html(state([appended(hours=49), appended("lake.none", hours=None), *new], []), "v")
+    at = f"{(NOW - timedelta(hours=49)).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    rows = table(text, "staging")
+    assert rows[STAGING][:3] == ["■ stopped", STAGING, f"2 d 1 h ago{at}, batch 9"]
+    assert rows[STAGING][3].count("no model reads o") == 3 and rows[STAGING][3].endswith("batch 2: xand 1 more")
+    assert rows["lake.none"] == ["■ stopped", "lake.none", "never", ""]
+    assert "No model reads a staging table." in page.html(state([], []), "v")
+
+
+def test_the_page_counts_the_models_of_each_state_and_leads_to_the_first_of_them() -> None:
+    fine = [model(f"demo.m{number:04}") for number in range(1200)]
+    text = page.html(
+        state(models=[*fine, QUARANTINE, BEHIND, model("demo.worse", state="wait", lag_seconds=19000)]), "v"
+    )
+    root = shown_of(text)
+    (counts,) = (each for each in root.iter("ul") if each.get("class") == "counts")
+    assert [words(each) for each in counts] == ["1 model: ✖ wrong", "2 models: ▲ wait", "1,200 models: ● right"]
+    assert [link.get("href") for link in counts.iter("a")] == ["#wrong", "#wait", "#right"]
+    named = {row.get("id"): words(row) for row in root.iter("tr") if row.get("id")}
+    assert [*named] == ["wrong", "wait", "right"]
+    assert "demo.worse" in named["wait"] and "demo.m0000" in named["right"]
+    assert f"<p>{{}} at {datetime.fromtimestamp(1_795_000_000, UTC):%Y-%m-%d %H:%M:%S} UTC</p>".format(
+        '<b class="badge wrong">✖ wrong</b>'
+    ) in text.replace("\n", "")
+
+
+def test_the_page_of_a_state_that_could_not_be_read_says_when_and_why() -> None:
+    root = shown_of(page.unknown("demo.v", "the ledger is gone", datetime(2026, 11, 26, 12, 5, 9, tzinfo=UTC)))
+    assert "At 2026-11-26 12:05:09 UTC the state could not be read: the ledger is gone" in words(root)
+    assert root.findtext(".//title") == "not known: demo.v" and "? not known" in words(root)
 
 
 def test_a_plot_has_a_mark_for_each_day_with_a_batch() -> None:

@@ -112,9 +112,14 @@ def test_each_thing_that_is_not_right_is_a_line_with_an_exit_code(name: str):
     assert facts.findings([*RIGHT, found], Limits()) == [(code, sentence)]
 
 
-def test_an_object_that_is_ignored_is_no_finding():
+def test_an_object_that_is_ignored_is_no_finding(monkeypatch: pytest.MonkeyPatch):
     rows = [FINDINGS["a new table"][0], FINDINGS["torn records"][0]]
     assert [code for code, _ in facts.findings(rows, Limits(ignored=("shop_new",)))] == [1]
+    ignored = ("--ignore-object", "shop_new", "--ignore-object", "shop_old")
+    old = row("unrouted", STAGING, object="shop_old", records=1, first_batch=2, last_batch=2)
+    assert run([rows[0], old], monkeypatch, ignored)[1] is None
+    drift = row("drift", object="shop_new", records=5, first_batch=3, last_batch=8, detail="column size is new")
+    assert isinstance(run([drift], monkeypatch, ignored)[1], Undecided), "a model reads it"
 
 
 class Outputs:
@@ -147,6 +152,7 @@ def test_the_worst_comes_first_and_decides_the_exit_code(monkeypatch: pytest.Mon
     for given in (names, names[::-1]):
         outputs, failure = run([FINDINGS[name][0] for name in given], monkeypatch)
         assert isinstance(failure, DataError) and failure.exit_code == 1
+        assert str(failure) == "5 findings, the worst first; see --help."
         assert len(outputs.said) == 5
         assert set(outputs.said[:2]) == {FINDINGS["quarantine"][2], FINDINGS["confirmed"][2]}
         assert outputs.said[2] == FINDINGS["drift"][2]
@@ -154,6 +160,8 @@ def test_the_worst_comes_first_and_decides_the_exit_code(monkeypatch: pytest.Mon
     for name, kind in (("drift", Undecided), ("behind", Fault)):
         _, failure = run([FINDINGS[name][0], FINDINGS["no append"][0]], monkeypatch)
         assert isinstance(failure, kind)
+        _, failure = run([FINDINGS[name][0]], monkeypatch)
+        assert isinstance(failure, kind) and str(failure) == "1 finding, the worst first; see --help."
 
 
 def test_if_all_is_right_nothing_is_said_and_the_exit_code_is_zero(monkeypatch: pytest.MonkeyPatch):
@@ -210,6 +218,51 @@ def test_a_view_that_is_missing_or_of_an_earlier_version_is_named() -> None:
     columns = ["kind", "relation", "at", "detail"]
     with pytest.raises(UsageError, match=r"^demo\.reconcile_status was created by an earlier version"):
         facts.read(spark, view)
+
+
+class Views:
+    """A session with views: it answers each with its rows, and notes of which it keeps what it has read."""
+
+    def __init__(self, views: dict[str, list[Any]], columns: dict[str, list[str]]) -> None:
+        self.views, self.columns, self.told = views, columns, list[str]()
+        self.catalog = SimpleNamespace(
+            tableExists=lambda name: name in views,
+            cacheTable=lambda name: self.told.append(f"keep {name}"),
+            uncacheTable=lambda name: self.told.append(f"drop {name}"),
+        )
+
+    def table(self, name: str) -> Any:
+        return SimpleNamespace(columns=self.columns[name])
+
+    def sql(self, text: str) -> Any:
+        name = text.removeprefix("SELECT *, current_timestamp() AS now FROM ")
+        self.told.append(f"read {name}")
+        return SimpleNamespace(collect=lambda: self.views[name])
+
+
+def test_both_views_are_read_while_what_they_have_in_common_is_kept() -> None:
+    status, models, ledger = (f"`ice`.`demo`.`reconcile_{name}`" for name in ("status", "models", "ledger"))
+    view = TableName.parse("ice.demo.reconcile_status")
+    columns = {status: ["state"], models: ["is_built"]}
+    model = SimpleNamespace(now=NOW + timedelta(hours=1))
+    spark: Any = Views({status: [appended()], models: [model], ledger: []}, columns)
+    found = facts.read_all(spark, view)
+    assert (found.status[0].relation, found.models, found.now) == (STAGING, [model], NOW)
+    assert spark.told == [
+        f"keep {ledger}", f"keep {status}", f"read {status}", f"read {models}", f"drop {status}", f"drop {ledger}",
+    ]  # fmt: skip
+    spark = Views({status: [], models: [model]}, columns)
+    assert facts.read_all(spark, view).now == NOW + timedelta(hours=1), "without a ledger too"
+    assert spark.told == [f"keep {status}", f"read {status}", f"read {models}", f"drop {status}"]
+    spark = Views({status: [], models: [], ledger: []}, columns | {models: ["state"]})
+    with pytest.raises(UsageError, match=r"^ice\.demo\.reconcile_models was created by an earlier version"):
+        facts.read_all(spark, view)
+    assert spark.told[-2:] == [f"drop {status}", f"drop {ledger}"], "kept by nobody any more"
+    spark = Views({status: [appended()], ledger: []}, columns)
+    with pytest.raises(UsageError, match=r"^ice\.demo\.reconcile_models does not exist; `dbt run` makes it"):
+        facts.read_all(spark, view)
+    assert facts.read(spark, view) == spark.views[status]
+    assert spark.told[-3:] == [f"keep {ledger}", f"read {status}", f"drop {ledger}"]
 
 
 def test_a_table_that_the_view_reads_and_that_is_gone_is_named() -> None:
