@@ -44,7 +44,7 @@ class Lake:
         self.columns: dict[str, list[str]] = {}
         self.told: list[str] = []
         self.catalog = SimpleNamespace(
-            tableExists=lambda name: name in self.columns, refreshTable=lambda name: None, dropTempView=lambda name: None,
+            tableExists=lambda name: name in self.columns, refreshTable=lambda name: None,
             getTable=lambda name: SimpleNamespace(tableType="MANAGED"),
         )  # fmt: skip
         self.conf: dict[str, str] = {}
@@ -352,7 +352,7 @@ def test_differences_of_parity_are_found_by_their_models_and_keys(lake: Lake):
     lake.has(
         table, "relation, key", ("shop.a", "7"), ("shop.a", "7"), ("shop.a", None), ("shop.a", "8"), ("shop.b", "7")
     )
-    assert tables.differences(table, ["shop.a"], lambda key: key == "7") == ["7"]
+    assert tables.differences(table, ["shop.a"], lambda key: key.startswith("7")) == ["7"]
     assert tables.differences(table, ["shop.c"], lambda key: True) == []
 
 
@@ -384,7 +384,7 @@ def test_base_tables_of_earlier_moments_are_those_of_other_schemas_that_say_so(
     tables = erasure(lake)
     properties = {f"`{name}`.`orders__base`": {"reconcile.as_of": "3"} for name in ("shop", "past")}
     properties["`lake`.`orders__base`"] = {}
-    lake.columns |= dict.fromkeys(properties, ["_change_batch"])
+    lake.columns |= {name: ["_change_batch"] for name in properties}
     known: Any = SimpleNamespace(properties=lambda spark, name: properties[name])
     monkeypatch.setattr("reconcile_jobs.erasure.tables.format_of", lambda spark, catalog: known)
     asked: list[str] = []
