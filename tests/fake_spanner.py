@@ -208,6 +208,7 @@ class FakeSpanner:
         self.reads: list[bytes] = []  # the resume token of each
         self.rows: list[tuple[str, str]] = []  # of the table T, which one partition holds
         self.sessions = 0
+        self.moments: list[int] = []  # at which transactions read, in nanoseconds since 1970
         self.alive: set[str] = set()  # names of sessions
         self.options: dict[str, str] = {}
         self.retention_start = 0
@@ -325,6 +326,8 @@ class FakeSpanner:
 
     def _begin_transaction(self, request: T.BeginTransactionRequest, context: grpc.ServicerContext) -> T.Transaction:
         self._in_session(request, context)
+        moment = T.BeginTransactionRequest.pb(request).options.read_only.read_timestamp
+        self.moments.append(moment.seconds * 10**9 + moment.nanos)
         return T.Transaction(id=f"transaction of {request.session}".encode())
 
     def _partition_read(self, request: T.PartitionReadRequest, context: grpc.ServicerContext) -> T.PartitionResponse:

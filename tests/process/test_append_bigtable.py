@@ -233,6 +233,22 @@ def test_a_workload_while_the_job_is_stopped_and_started(place: Place):
     ), "nothing came after its watermark: this shows nothing"
 
 
+@only_plain
+def test_cells_of_a_backfill_are_not_counted_among_the_records(place: Place):
+    """They are dated a microsecond before the start: each change that the stream brings comes after them."""
+    start = place.server.now()
+    for key in ("a", "b", "z"):
+        put(place.server, key, micros=start - 9)
+    put(place.server, "c", micros=start)
+    totals = place.append(start=as_text(start * 1000), backfill=True)
+    assert (totals.rounds, totals.records, totals.backfill_records) == (1, 1, 4)
+    backfilled = [json.loads(row.record) for row in place.rows("origin = 'bigtable/backfill'")]
+    assert {record["commit_timestamp"] for record in backfilled} == {as_text(start * 1000 - 1000)}
+    put(place.server, "d")
+    totals = place.append()
+    assert (totals.records, totals.backfill_records) == (1, 0)
+
+
 # Exactly once
 
 

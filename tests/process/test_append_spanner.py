@@ -493,6 +493,9 @@ def test_partitions_that_come_and_go_between_windows_and_within(place: Any):
     [
         ({"start": "yesterday"}, "--start: yesterday is not a timestamp"),
         ({"end": "2026-01-01T00:00:00Z"}, "--end is before --start"),
+        ({"start": "2999-01-01T00:00:00Z"}, "--start is in the future"),
+        ({"start": "2999-01-01T00:00:00Z", "end": "2998-01-01T00:00:00Z"}, "--start is in the future"),
+        ({"start": as_text(T0 + 61 * SECOND), "end": as_text(T0 + 60 * SECOND)}, "--end is before --start"),
         ({"tables": ("T", "Nothing")}, "does not watch Nothing: it watches T"),
         ({"stream": "nothing"}, "There is no change stream nothing"),
         ({"heartbeat": "1ms"}, "heartbeat is out of range"),
@@ -574,6 +577,19 @@ def test_a_backfill_that_is_stopped_in_the_middle_happens_once(
     assert place.keys() == ["k000"]
     assert sum(total.records for total in totals) == 1
     place.check_cuts()
+
+
+@only_plain
+def test_rows_of_a_backfill_are_not_counted_among_the_records(place: Any):
+    place.server.rows = [(f"k{number:03d}", "v") for number in range(250)]
+    for key in "ab":
+        place.server.commit("P0", T0 + 1, key)
+    totals = place.append(start=START, backfill=True, tables=("T",))
+    assert (totals.records, totals.backfill_records, totals.erased_mods) == (2, 3, 0), "three records of 250 rows"
+    place.server.commit("P0", place.server.now + 1, "c")
+    place.server.now += SECOND
+    totals = place.append()
+    assert (totals.records, totals.backfill_records) == (1, 0)
 
 
 # With an interval

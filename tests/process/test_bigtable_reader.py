@@ -15,6 +15,7 @@ from bigtable_workload import advanced
 from clocks import MovedClock
 from fake_bigtable import FakeBigtable, Fault, delete_column, delete_family, delete_row, set_cell
 from google.cloud.bigtable_v2 import types as T
+from reconcile_jobs.bigtable import partition_reader
 from reconcile_jobs.bigtable.backfill import records_of
 from reconcile_jobs.bigtable.calls import Client, SourceTable
 from reconcile_jobs.bigtable.partition_reader import Finished, Limits, read_partition, read_partitions
@@ -376,6 +377,23 @@ def test_a_stream_that_says_nothing_any_more_is_cancelled(server: FakeBigtable, 
     found = list(read_partition(client, reader.partitions[0], limits, began + 60))
     assert len(found) == 2
     assert 10 <= clock.seconds() - began < 60
+
+
+def test_a_slow_heartbeat_is_waited_for_ten_times():
+    assert [Limits(0, 5, heartbeat).patience for heartbeat in (0.5, 1.0, 3.0)] == [10, 10, 30]
+
+
+def test_changes_come_in_portions_by_their_number_and_their_size(
+    server: FakeBigtable, client: Client, reader: Reader, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(partition_reader, "_CHANGES", 3)
+    monkeypatch.setattr(partition_reader, "_CHARACTERS", 10_000)
+    for size in (1, 1, 1, 9000, 1, 1, 1, 1):
+        put(server, "a", b"v" * size)
+    limits = Limits(server.now() * 1000, 10, 0.02)
+    portions = [f for f in read_partitions(client, reader.partitions[:1], limits) if not isinstance(f, Finished)]
+    assert [len(changes) for _, changes in portions] == [3, 1, 3, 1]
+    assert {rows for rows, _ in portions} == {reader.partitions[0].rows}
 
 
 def test_too_many_faults_in_a_row_are_one_sentence(reader: Reader, server: FakeBigtable):

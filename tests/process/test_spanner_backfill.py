@@ -8,10 +8,13 @@ import grpc
 import pytest
 from clocks import MovedClock
 from fake_spanner import FakeSpanner, Fault
+from google.protobuf.struct_pb2 import ListValue, Value
 from reconcile_jobs.process import errors
 from reconcile_jobs.spanner import backfill
-from reconcile_jobs.spanner.backfill import Column, Table, read_rows, shares_of
+from reconcile_jobs.spanner.backfill import Column, Table, read_rows, shares_of, watched_tables
 from reconcile_jobs.spanner.queries import Client, DatabaseName, Retries
+from reconcile_jobs.spanner.windows import find_change_stream
+from reconcile_jobs.timestamps import as_text
 
 T0 = FakeSpanner.START
 FIVE = Retries(limit=5)
@@ -32,6 +35,62 @@ def backfilled(client: Client) -> list[tuple[str, str]]:
     (share,) = shares_of(client, [TABLE], T0)
     records = [json.loads(text) for text in read_rows(client, share, T0)]
     return [(mod["keys"]["k"], mod["new_values"]["v"]) for record in records for mod in record["mods"]]
+
+
+def test_rows_are_read_as_they_were_at_the_start_to_the_nanosecond():
+    with FakeSpanner() as server, connected(server) as client:
+        shares_of(client, [TABLE], T0 + 123_456_789)
+        assert server.moments == [T0 + 123_456_789]
+
+
+@pytest.mark.parametrize(
+    ("rows", "sizes"),
+    [
+        ([("k", "v")] * 250, [100, 100, 50]),
+        ([("k", "v")] * 200, [100, 100]),
+        ([("k", "x" * 99_000)] * 5, [3, 2]),
+        ([("k", "x" * 199_000), ("k", "x" * 1000), ("k", "v")], [2, 1]),
+        ([], []),
+    ],
+    ids=["many", "just two records", "long", "longer than a record may be", "none"],
+)
+def test_a_record_has_a_hundred_rows_or_so_many_characters(rows: list[tuple[str, str]], sizes: list[int]):
+    with FakeSpanner() as server, connected(server) as client:
+        server.rows = rows
+        (share,) = shares_of(client, [TABLE], T0)
+        records = [json.loads(text) for text in read_rows(client, share, T0)]
+        assert [len(record["mods"]) for record in records] == sizes
+
+
+def test_a_backfill_record_has_the_form_of_an_insert_of_no_transaction():
+    with FakeSpanner() as server, connected(server) as client:
+        server.rows = [("a", "b")]
+        (share,) = shares_of(client, [TABLE], T0 + 1)
+        (text,) = read_rows(client, share, T0 + 1)
+    assert json.loads(text) == {
+        "column_types": [
+            {"name": "k", "type": {"code": "STRING"}, "is_primary_key": True, "ordinal_position": 1},
+            {"name": "v", "type": {"code": "STRING"}, "is_primary_key": False, "ordinal_position": 2},
+        ],
+        "mods": [{"keys": {"k": "a"}, "new_values": {"v": "b"}, "old_values": {}}],
+        "backfill": True, "commit_timestamp": as_text(T0 + 1), "is_last_record_in_transaction_in_partition": True,
+        "is_system_transaction": False, "mod_type": "INSERT", "number_of_partitions_in_transaction": 0,
+        "number_of_records_in_transaction": 0, "record_sequence": "", "server_transaction_id": "", "table_name": "T",
+        "transaction_tag": "", "value_capture_type": "NEW_ROW",
+    }  # fmt: skip
+
+
+def test_a_null_and_an_array_of_texts_are_as_change_records_have_them():
+    nothing = Value(null_value=0)  # type: ignore[arg-type]
+    texts = Value(list_value=ListValue(values=[Value(string_value="a"), nothing]))
+    found = [backfill._plain(value) for value in (nothing, texts, Value(bool_value=False), Value(number_value=1.5))]
+    assert found == [None, ["a", None], False, 1.5]
+
+
+def test_a_stream_that_watches_everything_has_the_key_and_the_other_columns_of_each_table():
+    for postgresql in (False, True):
+        with FakeSpanner(postgresql) as server, connected(server) as client:
+            assert watched_tables(client, find_change_stream(client, "everything")) == [TABLE]
 
 
 tokens_or_none = pytest.mark.parametrize("resume_tokens", [True, False], ids=["tokens", "no tokens"])

@@ -10,7 +10,7 @@ import pytest
 from google.cloud.bigtable_v2 import types
 from reconcile_jobs.bigtable import job
 from reconcile_jobs.bigtable.change_decoder import TornChange
-from reconcile_jobs.bigtable.partition_reader import Finished, _Reading
+from reconcile_jobs.bigtable.partition_reader import Finished, Limits, _Reading
 from reconcile_jobs.bigtable.partitions import Moved
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import Fault
@@ -140,6 +140,36 @@ def test_without_an_end_a_stream_is_followed_until_the_job_is_to_stop():
 
     rounds._round = stopping  # type: ignore[method-assign]
     assert (followed(rounds, end=None), rounds.rounds) == ([60.0, 60.0], 2)
+
+
+def heard(*watermarks: int, target: int) -> list[bool]:
+    """Return after each heartbeat whether the partition is finished; after None, a change, nothing is."""
+    reading = _Reading.__new__(_Reading)
+    reading.partition, reading.limits = SimpleNamespace(rows="rows"), Limits(target)  # type: ignore[assignment]
+    reading.finished, reading._quiet = None, 0
+    found = []
+    for number, at in enumerate(watermarks):
+        heartbeat: Any = types.ReadChangeStreamResponse.Heartbeat.pb()()
+        heartbeat.estimated_low_watermark.seconds, heartbeat.estimated_low_watermark.nanos = divmod(at, 10**9)
+        heartbeat.continuation_token.token = f"token {number}"
+        reading._heard(heartbeat)
+        found.append(reading.finished is not None)
+    assert (reading.token, reading.low_watermark) == (f"token {len(watermarks) - 1}", watermarks[-1])
+    return found
+
+
+def test_a_partition_is_finished_by_its_watermark_or_by_two_heartbeats_with_nothing_between_them():
+    second = 10**9
+    assert heard(2 * second + 6, target=2 * second + 7) == [False]
+    assert heard(2 * second + 7, target=2 * second + 7) == [True]
+    assert heard(5, 5, target=second) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "shares"), [(1, [[1, 2, 3, 4, 5]]), (2, [[1, 3, 5], [2, 4]]), (9, [[1], [2], [3], [4], [5]])]
+)
+def test_partitions_are_shared_out_each_once(tasks: int, shares: list[list[int]]):
+    assert job.shares_of([1, 2, 3, 4, 5], tasks) == shares  # type: ignore[list-item,comparison-overlap]
 
 
 def closed(**said: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,8 @@ def test_an_empty_side_and_unread_rows_prove_nothing():
         result.found = Comparison(sums, 1, 1 if unread else 0, unread=unread)
         result.add_reasons()
         assert result.state == "not proven" and reason in result.reasons[0]
+        counted = result.totals()
+        assert (counted["compared"], counted["matched"], counted["in_flight"]) == (0, 0, 0), "no row was compared"
     allowed = proven()
     allowed.plan.model["allow_empty"] = True  # type: ignore[index]
     allowed.found = Comparison((Bucket(), Bucket()), 0, 0)
@@ -223,6 +226,32 @@ def test_rows_of_the_source_are_compared_whatever_the_model_has_or_lacks():
         result.found = Comparison((sums[0], sums[1]), 4, 1, [Row("=1", "0"), Row("=2", "0")], ["=1"], ["=3"])
         totals = result.totals()
         assert (totals["compared"], totals["matched"]) == (sides[0] - 1, sides[0] - 1)
+
+
+def test_counts_go_with_the_digests_of_their_side():
+    result = proven()
+    result.found, result.counts = Comparison((Bucket(2, 3, 4), Bucket(2, 5, 6)), 4, 1, unread=2), {"tolerated": None}
+    totals = result.totals()
+    assert (totals["source_digest"], totals["model_digest"], totals["tolerated"]) == ("3:4", "5:6", "{}")
+    result.counts["tolerated"] = '{"a": 1}'
+    assert result.totals()["tolerated"] == '{"a": 1}'
+
+
+def test_a_row_of_which_nothing_is_known_proves_nothing_and_one_in_flight_is_in_flight():
+    result = proven()
+    result.counts["in_flight"] = 1
+    assert (result.state, result.verdict) == ("in flight", "in_flight")
+    result.counts["unprovable"] = 1
+    assert (result.state, result.verdict) == ("not proven", "unprovable")
+
+
+def test_what_stands_in_the_way_of_a_key_is_said_once():
+    result = proven()
+    why = "the column doc is jsonb at the source: JSON has no canonical form"
+    result.plan = replace(result.plan, unprovable={"doc": why}, complaints=[why])
+    result.reasons += result.plan.complaints
+    result.add_reasons()
+    assert result.reasons == [why]
 
 
 def test_a_column_without_a_canonical_form_is_never_equal():

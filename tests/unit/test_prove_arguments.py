@@ -57,6 +57,8 @@ def _started(name: str) -> Any:
     [
         ("<html>", "it is not JSON"),
         ("[]", "is not the JSON of a certificate"),
+        (json.dumps({"models": [], "format": 1}), "is not the JSON of a certificate"),
+        (json.dumps({"position": {}, "format": 1}), "is not the JSON of a certificate"),
         (json.dumps({"models": [], "position": {}, "format": 2}), "has the format 2, and this version reads 1"),
     ],
 )

@@ -85,6 +85,8 @@ def test_a_request_has_what_the_test_of_parity_declares():
     assert request["position"] == {
         "kind": "pg_snapshot", "value": "18642:18650:", "taken_at": "2026-11-24 10:02:11.5+00",
     }  # fmt: skip
+    assert (request["uncertainty"], request["key"], request["columns"]) == ("1 hour", ["a"], ["a"])
+    assert (request["compared_to"], request["source_rows"]) == ("PostgreSQL s.a", result.plan.view("rows"))
     assert (request["store_values"], request["more"], request["tolerances"]) == (True, 1, {"a": [{"round": 2}]})
     json.dumps(request)
 
@@ -118,9 +120,41 @@ def test_rows_in_flight_are_decided_when_the_allowance_has_passed(verdicts: list
     # Ten minutes after the position, and a second for the tables' own clock.
     assert clock.waited == [421.0] and "waiting until 10:12:11 UTC" in said[0] and said[0].startswith("2 rows differ")
     assert project.asked == [("rows", ["late"])] and verdicts == [["late"]]
+    assert late.sides["delivered"]["is_complete"] is True, "what the ledger says now counts"
     assert late.state == "different" and close.state == "in flight" and late.sides["versions"] == {
         "model": 7, "source": None,
     }  # fmt: skip
+
+
+def slow(name: str, allowance: str) -> Proven:
+    result = in_flight(name)
+    result.plan.model["allowance"] = allowance  # type: ignore[index]
+    return result
+
+
+def test_the_longest_allowance_is_waited_for_and_all_rows_in_flight_are_told(verdicts: list[list[str]]):
+    results = [slow("a", "1 hour"), slow("b", "90 minutes"), slow("c", "10 seconds")]
+    answer = {"complaints": [], "delivered": {"is_complete": True, "reason": None}}
+    project = Project({"a": answer, "b": DataError("b is broken."), "c": answer})
+    clock, said = Stopped("2026-11-24 10:02:11.5+00"), list[str]()
+    proving._wait(None, project, of(results), results, said.append, clock, Event())  # type: ignore[arg-type]
+    assert clock.waited == [90 * 60 + 1] and said[0].startswith("6 rows differ")
+    assert verdicts == [["a", "c"]] and results[1].reasons == ["b is broken."]
+
+
+def test_an_allowance_that_has_passed_is_waited_for_no_more_than_a_second(verdicts: list[list[str]]):
+    late, clock = in_flight("late"), Stopped("2026-11-25 10:00:00+00")
+    project = Project({"late": {"complaints": [], "delivered": {"is_complete": True, "reason": None}}})
+    proving._wait(None, project, of([late]), [late], print, clock, Event())  # type: ignore[arg-type]
+    assert clock.waited == [1.0] and verdicts == [["late"]]
+
+
+def test_rows_in_flight_of_a_source_that_was_read_at_a_timestamp_are_not_waited_for(verdicts: list[list[str]]):
+    """What was committed up to a timestamp of Spanner is in staging, or never comes."""
+    late, clock = in_flight("late"), Stopped("2026-11-24 10:05:11+00")
+    requests = Requests("read_timestamp", of([late]).cut, Asked(["x"]))
+    proving._wait(None, Project({}), requests, [late], print, clock, Event())  # type: ignore[arg-type]
+    assert clock.waited == [] and verdicts == []
 
 
 def test_nothing_is_waited_for_where_nothing_may_still_come(verdicts: list[list[str]]):
@@ -186,6 +220,10 @@ def test_the_last_answer_of_the_macros_is_theirs_and_what_they_refuse_is_a_sente
                ("JinjaLogDebug", 'reconcile_proof [{"a": 2}]'), ("Other", "reconcile_proof []")]  # fmt: skip
     project, _ = dbt_that_ends(monkeypatch, end(True), *answers)
     assert project.ask("rows", [{}]) == [{"a": 2}]
+    for name in ("RunningOperationUncaughtError", "MainEncounteredError"):
+        project, _ = dbt_that_ends(monkeypatch, end(False), (name, "The warehouse is away."), answers[0])
+        with pytest.raises(DataError, match=r"^dbt refuses: The warehouse is away\.$"):
+            project.ask("rows", [{}])
     refused = ("RunningOperationCaughtError", "Column x\n  is gone.\n\n> in macro answer_proof\n> called by macro y")
     for done, events, kind, said in (
         (end(False), [refused, answers[1]], DataError, r"^dbt refuses: Column x is gone\.$"),
@@ -220,6 +258,56 @@ def test_what_is_written_down_of_a_proof_is_what_was_asked_of_the_macros():
     assert counts == [{"compared": 12, "unprovable": 0}, {"compared": 14, "unprovable": 1}]
 
 
+def asked_to_prove(models: list[dict[str, Any]], **asked: Any) -> None:
+    """Begin a proof of models, of which nothing is read."""
+    project: Any = Project({model["name"]: model for model in models})
+    given = Asked([model["name"] for model in models], **asked)
+    proving.prove(None, project, SimpleNamespace(database=None), given, print)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("objects", "complaints", "tables", "sentence"),
+    [
+        (["s.a"], ["it has no key", "it is a view"], {}, "No selected model can be compared: a: it has no key; it is"),
+        (["s.a"], [], {"b": "s.b", "a": "s.a", "c": "s.c"}, "--table names b, c, which is no model that is compared"),
+        ([], [], {}, "a reads no object, so its table is not known: name it, as in --table a=SCHEMA.TABLE"),
+        (["s.a", "s.b"], [], {}, "a reads s.a, s.b, so its table is not known"),
+    ],
+)
+def test_what_cannot_be_proven_is_refused_before_the_source_is_asked(
+    objects: list[str], complaints: list[str], tables: dict[str, str], sentence: str
+):
+    model = {"name": "a", "objects": objects, "complaints": complaints}
+    with pytest.raises(UsageError) as refused:
+        asked_to_prove([model], tables=tables)
+    assert str(refused.value).startswith(sentence)
+
+
+def test_a_table_that_is_named_for_a_model_with_complaints_is_refused():
+    models = [{"name": name, "objects": [f"s.{name}"], "complaints": why} for name, why in (("a", []), ("b", ["odd"]))]
+    with pytest.raises(UsageError, match="--table names b, which is no model that is compared"):
+        asked_to_prove(models, tables={"b": "s.b"})
+
+
+def test_values_of_a_row_that_differs_are_kept_where_they_were_asked_for():
+    row = SimpleNamespace(
+        key="7", verdict="confirmed", difference="different", reason=None,
+        columns=[SimpleNamespace(column="total", model="1", source=None)],
+    )  # fmt: skip
+    assert proving._difference(row, False).columns == [{"column": "total"}]
+    assert proving._difference(row, True).columns == [{"column": "total", "model": "1", "source": None}]
+    row.columns = None
+    assert proving._difference(row, True) == Difference("7", "confirmed", "different", None, [])
+
+
+def test_a_session_keeps_nothing_of_a_proof():
+    dropped: list[str] = []
+    spark: Any = SimpleNamespace(catalog=SimpleNamespace(dropGlobalTempView=dropped.append))
+    plans = [proven("a").plan, proven("b").plan]
+    proving.forget(spark, plans)
+    assert dropped == [plan.view(kind) for plan in plans for kind in ("rows", "forms", "keys")]
+
+
 # --- a proof again ----------------------------------------------------------------------------------------------------
 
 
@@ -251,10 +339,35 @@ def test_the_same_sums_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (state, reason, project.asked) == ("same", "", [("rows", ["orders"])])
 
 
+def test_types_that_differ_in_case_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    said = {**SAME, "columns": [{"name": "orders", "type": "BIGINT"}]}
+    assert again(tmp_path, monkeypatch, said, RECORDED)[0] == "same"
+
+
+@pytest.mark.parametrize("lacks", ["staged", "versions", "sql"])
+def test_a_model_whose_proof_did_not_come_to_its_rows_is_not_asked_for(
+    lacks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(replay.session, "settings", lambda spark, values: contextlib.nullcontext())
+    document = document_of(proof([proven()]), "jdbc:x", ["prove.py"])
+    document["models"][0][lacks] = {"model": "", "source": "select 1"} if lacks == "sql" else None
+    (tmp_path / "proof.json").write_text(json.dumps(document))
+    project = Project({})
+    (result,) = replayed(lambda: None, project, tmp_path / "proof.json")  # type: ignore[arg-type,return-value]
+    assert result.line == "orders   not recomputed: the proof did not come to its rows" and project.asked == []
+
+
+def test_a_proof_of_a_model_without_versions_says_itself_what_is_gone():
+    gone = DataError("Cannot find snapshot with ID 7.")
+    assert replay._reason(gone, None) == "Cannot find snapshot with ID 7."
+    assert replay._reason(gone, 0).startswith("the base table's version 0 is not there any more")
+
+
 @pytest.mark.parametrize("now", [Bucket(11, 3, 2**70), Bucket(12, 4, 2**70), Bucket(12, 3, 2**70 + 1), Bucket()])
 def test_one_other_sum_is_different(now: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     state, reason, _ = again(tmp_path, monkeypatch, SAME, now)
-    assert state == "different" and f"recorded were 12 with 3:{2**70}" in reason
+    shown = f"{now.rows} rows with the sums {now.first}:{now.second}"
+    assert (state, reason) == ("different", f"{shown}, recorded were 12 with 3:{2**70}")
 
 
 GONE = (

@@ -337,6 +337,8 @@ class World(Tables):
         self.marks: dict[str, int] = defaultdict(int)  # that of the base table when it was copied
         self.fails: str | None = None  # what raises
         self.asked = self.written = 0
+        self.before = 0  # of what is old, as the job asks
+        self.finished: dict[str, tuple[int, str, int, int]] = {}  # what copies say: see `finish_copy`
         self.meets: Callable[[int], None] = lambda asked: None
         self.dies_at: float = 0  # n: before the n-th write; n and a half: after it
         self.refuses = 0  # so many deletes
@@ -367,6 +369,7 @@ class World(Tables):
 
     def aged(self, before_micros: int) -> int:
         self._asks()
+        self.before = before_micros
         return 3
 
     def staged(self, batch: int) -> list[StagedObject]:
@@ -423,6 +426,7 @@ class World(Tables):
     ) -> None:
         assert str(quarantine) == str(copy).replace("__snapshot", "__quarantine")
         assert 0 < purged <= batch
+        self.finished[str(copy)] = batch, last_batch, deletes_batch, purged
         self._writes(lambda: self.copies.update({str(copy): (self.copies[str(copy)][0], batch)}))
 
     def write_purge(self, ledger: TableName, staging: str, marks: Any, id_: str) -> None:
@@ -499,6 +503,7 @@ def test_a_purge_leaves_marks_in_staging_and_in_every_ledger_and_copies_first():
     }
     assert re.search(r"shop.orders__base was copied .* \(as_of\) can be built from batch 3 on", said[0])
     assert "can be rebuilt only as long as its base table exists" in said[1]
+    assert world.before == 1_800_000_000_000_000 - 30 * 86_400 * 1_000_000, "microseconds, thirty days ago"
     # Again there is nothing to do, and nothing is written.
     written = world.written
     assert purge(world)[0].batch == 0 and world.written == written
@@ -570,6 +575,67 @@ def test_a_purge_that_other_commits_always_overtake_leaves_all_and_the_same_comm
     world.refuses = 0
     purge(world)
     world.check_purged_up_to(3)
+
+
+def test_a_purge_is_tried_five_times_and_waits_longer_each_time():
+    waits: list[float] = []
+    clock: Any = Still()
+    clock.wait = lambda event, seconds: waits.append(seconds)
+    world = World()
+    world.refuses = 4
+    Purge(world, STAGING, timedelta(days=30), lambda text: None, clock).run()
+    world.check_purged_up_to(3)
+    assert waits == [1, 2, 3, 4]
+
+
+def test_what_a_copy_says_is_of_its_own_model_and_of_all_its_objects():
+    world = World()
+    both = Model(reader("both", "orders", "lines"))
+    both.run(world.rows, 3)
+    world.models.append(both)
+    world.rows = [row for row in world.rows if row.object != "lines" or row.batch < 3]
+    accounts = world.accounts
+    world.accounts = lambda readers, purged: [  # type: ignore[method-assign]
+        (of, account and replace(account, appended_at=41, deletes_batch=2)) for of, account in accounts(readers, purged)
+    ]
+    purge(world)
+    assert world.finished == {
+        "shop.orders__snapshot": (3, "3 41", 2, 3), "sales.lines__snapshot": (3, "3 41", 2, 2),
+        "shop.both__snapshot": (3, "3 41", 2, 3),
+    }  # fmt: skip
+
+
+def test_a_copy_that_is_further_than_the_purge_is_one_of_later_moments():
+    world = World()
+    world.models[0].run(world.rows, 4)
+    _, said = purge(world)
+    assert said[0].endswith("Earlier moments (as_of) can be built from batch 4 on.")
+
+
+def test_a_copy_that_has_the_purged_batches_is_not_made_again():
+    world = World()
+    world.fails = "write_purge"
+    with pytest.raises(PermissionError):
+        purge(world)
+    assert len(world.finished) == 2
+    world.fails, world.finished = None, {}
+    _, said = purge(world)
+    world.check_purged_up_to(3)
+    assert (world.finished, said) == ({}, [])
+
+
+def test_a_dry_run_ends_no_purge_that_has_begun_and_says_so():
+    world = World()
+    world.dies_at = writes_of_a_purge()  # before it notes that all is deleted
+    with pytest.raises(Killed):
+        purge(world)
+    written = world.written
+    _, said = purge(world, dry_run=True)
+    assert world.written == written
+    assert said == ["A purge up to batch 3 has begun and not ended; without --dry-run it is ended."]
+    _, said = purge(world)
+    world.check_purged_up_to(3)
+    assert said == ["All records of a purge up to batch 3 that had begun earlier are deleted."]
 
 
 def test_two_purges_at_once_never_delete_without_a_mark():
@@ -927,6 +993,9 @@ def test_what_a_ledger_has_of_a_model_counts_only_with_its_tables(
         marked = 3
         ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
         assert account.problem == RETRIED, "both tables were restored"
+        deletes, marked = 2, 2
+        ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
+        assert account.problem == NOT_ENDED, "deletes of a run that the ledger does not know"
         deletes, marked = 4, 2
         ((_, account),) = opened.accounts([reader("orders", "orders")], 0)
         assert account.problem == "its table shop.orders__row_deletes was restored; run the model"

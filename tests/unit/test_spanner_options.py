@@ -1,11 +1,13 @@
 """The options of the data source of Spanner's change streams: what they mean, and what is refused."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.spanner.data_source import Options, SpannerChangeStream, _StreamReader, next_start, seconds
 from reconcile_jobs.spanner.job import _NEVER, Totals, _Run
+from reconcile_jobs.staging import Appended
 
 SECOND = 10**9
 
@@ -97,6 +99,31 @@ def test_the_partition_check_warns_where_that_is_asked_for():
 
 def test_intervals():
     assert [seconds(text) for text in ("500ms", "10s", "5m", "2 h")] == [0.5, 10, 300, 7200]
+
+
+def test_what_an_append_leaves_is_counted():
+    """Of the rows of a first batch one is its cut, and the records of the window are no backfill."""
+    window: Any = SimpleNamespace(
+        persist=lambda level: window, where=lambda condition: rows, unpersist=lambda: None
+    )  # fmt: skip
+    rows: Any = SimpleNamespace(unionByName=lambda other: rows)
+    run: Any = object.__new__(_Run)
+    cut = {"start": "1970-01-01T00:00:00Z", "cut_time": "1970-01-01T00:00:09Z"}
+    appended = Appended(batch=7, rows=9, without_object=0, erased=2)
+    run._checked = lambda window: (cut, 3)
+    run.staging = SimpleNamespace(append=lambda *given: appended, has_begun=lambda *given: False)
+    run.begun, run.job = SimpleNamespace(backfill=False), SimpleNamespace(window="60s")
+    run.last_cut, run.target, run.query_id, run.checkpoint, run.totals = None, _NEVER, "q", "c", Totals()
+    run.count = lambda batch: None
+    run.show = lambda: None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "reconcile_jobs.spanner.job.replace", lambda begun, **_: SimpleNamespace(keep=lambda _: run.begun)
+        )
+        run._append(window, 0)
+        run._append(window, 1)
+    assert (run.totals.windows, run.totals.records, run.totals.erased_mods) == (2, 6, 4)
+    assert (run.totals.backfill_records, run.totals.cut_time) == (0, cut["cut_time"])
 
 
 # --- windows ----------------------------------------------------------------------------------------------------------

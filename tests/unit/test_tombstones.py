@@ -20,6 +20,7 @@ from refusals import thing
 from shapes import Life
 
 ORDERS = Reader("lake.changes", "shop.reconcile_ledger", "shop.orders", "current_state", ("shop.orders",))
+VIEW = Reader("lake.changes", "shop.reconcile_ledger", "shop.now", "current_view", ("shop.orders",))
 NOW, DAY = 1_800_000_000_000_000, 86_400_000_000  # microseconds
 
 
@@ -103,8 +104,9 @@ class Night:
         self.session = Session(said.get("columns", ("id", "_deleted")), answers)
         self.asked_before, self.said = [], []  # type: ignore[var-annotated]
         self.tables: Any = SimpleNamespace(
-            readers=lambda: [ORDERS], properties=dict, accounts=lambda readers, purged: [(ORDERS, self.account)],
-            has=lambda table: True, first_batch=lambda reader: said.get("oldest_batch"),
+            readers=lambda: [VIEW, ORDERS], properties=lambda: {"purged.a": "3", "purged.b": "8"},
+            accounts=lambda readers, purged: [(reader, self.account) for reader in readers if purged == 8],
+            has=lambda table: said.get("has_horizons", True), first_batch=lambda reader: said.get("oldest_batch"),
             appended_at=lambda objects, batch: said.get("appended_at") if batch else None,
             applied_before=self.applied_before,
             said_of_base=lambda base: said.get("said", SAID), rebuilt=lambda reader: 4,
@@ -130,7 +132,8 @@ TAKEN = [known("taken", 11, "0/0B"), known("proposed", 9, "0/0B")]
 
 def test_the_ledger_hears_of_deleted_tombstones_before_they_are_gone(monkeypatch: pytest.MonkeyPatch):
     night = Night(monkeypatch, horizons=TAKEN)
-    assert night.run().deleted == {"shop.orders__base": 3}
+    result = night.run()
+    assert (result.deleted, result.kept) == ({"shop.orders__base": 3}, {}), "a view has no tombstones"
     note, said, delete = night.session.wrote()
     assert "'deleted' AS kind, '0/0B' AS sequence, 11L AS first_batch, 'a b c' AS declaration, 7L AS entry" in note
     assert said == "ALTER TABLE shop.orders__base SET TBLPROPERTIES ('reconcile.horizon' = '11 0/0B')"
@@ -233,6 +236,19 @@ def test_a_horizon_is_proposed_only_if_it_is_farther_than_all_others(
 ):
     night = Night(monkeypatch, horizons=TAKEN, number=0, place=place)
     assert (night.run().waiting, night.session.wrote()) == ({}, [])
+
+
+def test_a_horizon_that_a_run_once_took_is_known_though_a_nearer_one_was_noted_since(monkeypatch: pytest.MonkeyPatch):
+    horizons = [known("taken", 11, "0/0A"), known("proposed", 9, "0/0D"), known("proposed", 9, "0/0B")]
+    night = Night(monkeypatch, horizons=horizons, number=0, place="0/0C")
+    assert (night.run().waiting, night.session.wrote()) == ({}, [])
+
+
+def test_before_there_is_a_table_of_horizons_none_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+    night = Night(monkeypatch, horizons=TAKEN, has_horizons=False, place="0/0A", waiting=4)
+    result = night.run()
+    assert (result.deleted, result.waiting) == ({}, {"shop.orders": 4})
+    assert not [sql for sql in night.session.told if "reconcile_horizons" in sql and sql.startswith("SELECT")]
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing(monkeypatch: pytest.MonkeyPatch):
