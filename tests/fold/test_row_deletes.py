@@ -29,6 +29,7 @@ def test_the_table_of_row_deletes_is_made_when_the_first_one_comes(memory: Memor
         change(1, 2, "INSERT", 10, "b", "y"),
         replace(change(1, None, "DELETE", 11, "a"), batch=2),
         replace(change(1, None, "DELETE", 12, "c"), batch=3),
+        replace(change(1, 3, "INSERT", 8, "c", "z"), batch=4),
     ]
     rows = Rows(memory, "row_deletes_lazy", records)
     rows.run(1)
@@ -39,6 +40,10 @@ def test_the_table_of_row_deletes_is_made_when_the_first_one_comes(memory: Memor
         rows.check()
         line = rows.accounts[-1]
         assert (line.kind, line.first_batch, line.base_batch) == ("apply", batch, 1)
+    rows.run(4)  # of a record that comes later than the delete of its row
+    rows.check()
+    line = rows.accounts[-1]
+    assert (line.applied, line.inserted, line.superseded) == (0, 0, 1)
     assert rows.live() == {(1, 2, "y")}
     assert rows.failing_tests() == {"no_pending_rows"}
 
