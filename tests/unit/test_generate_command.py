@@ -417,6 +417,17 @@ def test_what_somebody_declared_on_purpose_is_no_misfit(run: Run, case: str) -> 
     assert (code, result["misfits"], result["unchanged"]) == (0, 0, 1), err
 
 
+def test_a_key_in_yaml_that_is_not_that_of_the_newest_records_is_said(run: Run) -> None:
+    run(records=[change()])
+    model, yaml = Path("models/shop/orders.sql"), Path("models/shop/orders.yml")
+    model.write_text(model.read_text().replace(", unique_key='id'", ""))
+    yaml.write_text(yaml.read_text() + "    config: {unique_key: [id]}\n")
+    assert run(records=[change()])[1]["misfits"] == 0
+    code, result, _, err = run(records=[change(key=["status", "id"])])
+    assert (code, result["misfits"]) == (0, 1)
+    assert "orders: its unique_key is id, and the newest records of shop.orders name status, id; declare" in err
+
+
 def test_yaml_that_is_there_before_its_model_gets_the_columns_that_it_lacks(run: Run) -> None:
     file = Path("models/shop/ours.yml")
     file.parent.mkdir(parents=True)
