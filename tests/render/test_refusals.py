@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sqlite3
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -29,6 +28,7 @@ import test_restore
 import test_retry_of_quarantine
 import test_snapshot_refusals
 import test_source_columns
+from by_sqlite import answer
 from plain_dbt import PACKAGE, CompilerError, PlainProject, Relation
 from recorder import Recorder
 from refusals import SENTENCE, THINGS, Refusal, run, thing
@@ -1759,19 +1759,6 @@ def test_the_copy_that_the_job_keeps_is_a_base_snapshot_without_a_word_in_the_mo
     assert not any("kind not in ('purge', 'snap" in sql for sql in life.warehouse.statements), "it says itself"
 
 
-class Newest:
-    """Spark's `max_by`, for SQLite."""
-
-    def __init__(self) -> None:
-        self.rows: list[tuple[int, int | None]] = []
-
-    def step(self, value: int | None, by: int) -> None:
-        self.rows.append((by, value))
-
-    def finalize(self) -> int | None:
-        return max(self.rows)[1]
-
-
 # relation, kind, first and last batch, largest batch of the base table, number of a retry
 Entry = tuple[str, str, int, int, int | None, int | None]
 OWN_ENTRIES: list[Entry] = [("demo.orders", "rebuild", 1, 2, 2, None), ("demo.orders", "apply", 3, 3, 3, None)]
@@ -1798,15 +1785,11 @@ def test_the_ledger_shows_which_batch_the_base_table_had_when_a_batch_was_applie
     """The statement is run as it is, by SQLite; the batch that was purged is 2."""
     life = Life(thing())
     with life.project._of(life.project.node("orders")):
-        asked = re.sub(r"\bif\(", "iif(", life.project.macros._batch_when_applied(["shop.orders"], 2))
-    with sqlite3.connect(":memory:") as database:
-        database.create_aggregate("max_by", 2, Newest)  # type: ignore[arg-type]
-        database.execute("attach ':memory:' as demo")
-        columns = "relation, kind, first_batch, last_batch, base_batch, retried, object"
-        database.execute(f"create table demo.reconcile_ledger ({columns})")
-        rows = [*((*entry, "shop.orders") for entry in entries), (*OWN_ENTRIES[0][:4], 0, None, "shop.others")]
-        database.executemany("insert into demo.reconcile_ledger values (?, ?, ?, ?, ?, ?, ?)", rows)
-        assert database.execute(asked).fetchall() == [(largest,)]
+        asked = life.project.macros._batch_when_applied(["shop.orders"], 2)
+    columns = ("relation", "kind", "first_batch", "last_batch", "base_batch", "retried", "object")
+    rows = [*((*entry, "shop.orders") for entry in entries), (*OWN_ENTRIES[0][:4], 0, None, "shop.others")]
+    ledger = [dict(zip(columns, row, strict=True)) for row in rows]
+    assert answer(asked, {"demo.reconcile_ledger": ledger}) == [(largest,)]
 
 
 def test_a_base_snapshot_of_other_columns_is_taken_if_no_record_of_it_is_read_again() -> None:
