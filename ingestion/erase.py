@@ -26,25 +26,28 @@ The job erases all that the lakehouse has of some keys, for example of a person 
 CSV file of mode 600. Its first line has the names of the model's unique_key, and each further line one key. The model
 and all other models that read the same records lose the keys: rows and deleted rows of base tables and histories,
 quarantines, the copies <model>__snapshot, models as of an earlier moment (as_of), examples in the ledger, and keys and
-values that parity has noted. In staging, a note without any value takes the place of each record. A record of Spanner
-may be of several rows, and keeps what it says of the others. The ledger gets rows of the kind erasure, and balances.
+values that parity has noted. In staging, a note without any value takes the place of each record, and of each row of a
+snapshot beside a log. A record of Spanner may be of several rows, and keeps what it says of the others. The ledger gets
+rows of the kind erasure, and balances.
 
-The table <staging>__erased keeps a keyed digest of each key, and no key. append.py datastream and append.py spanner
-then drop and count later records of these keys. The key of the digests has 32 characters or more, and is in
+The table <staging>__erased keeps a keyed digest of each key, and no key. append.py then drops and counts later records
+of these keys, and leaves their rows out of later snapshots. The key of the digests has 32 characters or more, and is in
 RECONCILE_ERASURE_SECRET or in the file of --erasure-key-file; append.py needs it too. If it is lost, later records
 cannot be recognised.
 
-Models are known to the job if they are registered with the staging table: see maintain.py. So far the records must be
-of Datastream's files or of a Spanner change stream, and a key must be of whole numbers, decimals or texts.
+Models are known to the job if they are registered with the staging table: see maintain.py. Records of Bigtable cannot
+be erased so far, and a key must be of whole numbers, decimals or texts.
 
 Old versions of the tables still have the rows, until the table formats have deleted these versions. With --now the job
 deletes them at once, and the tables cannot be restored or read as of an earlier version any more. Let no other job, run
-or query use the tables meanwhile. The job does not touch files of the landing area; it lists them.
+or query use the tables meanwhile. The job does not touch files of the landing area, append tables and snapshot tables;
+it lists them.
 
 Let no dbt run of these models be under way: it may write the rows again. If the job ends early, run the same command
 again. What is erased already stays as it is. Standard output ends with one line of JSON: staging, objects, keys,
-records (change records of staging), rows (of each other table), ledgers (rows of each whose examples were erased),
-unreadable, without_object, landing_files, not_reached, old_versions_deleted and old_versions_left (tables).
+records (change records of staging, and rows of snapshots beside them), rows (of each other table), ledgers (rows of
+each whose examples were erased), unreadable, without_object, landing_files, source_tables, not_reached,
+old_versions_deleted and old_versions_left (tables).
 
 Exit codes: 0 done; 2 the command or the configuration is wrong; 3 something may still hold the keys, and is named; 4 a
 fault that a retry may cure.
@@ -107,6 +110,7 @@ def main(words: list[str], console: Console) -> None:
             "unreadable": result.unreadable,
             "without_object": result.without_object,
             "landing_files": result.landing_files,
+            "source_tables": result.source_tables,
             "not_reached": [{"what": one.what, "why": one.why} for one in result.not_reached],
             "old_versions_deleted": [str(table) for table in result.versions_deleted],
             "old_versions_left": left,
@@ -182,6 +186,12 @@ def sentences(staging: str, result: Result) -> list[str]:
             f"The records came from {counted(len(result.landing_files), 'file')}, which this job does not touch: "
             f"{first_of(result.landing_files, _MOST_NAMED)}. Delete them, or their records. Standard output has all "
             "names."
+        )
+    if result.source_tables:
+        said.append(
+            f"Rows of these keys came from {counted(len(result.source_tables), 'table')}, which this job does not "
+            f"touch: {first_of(result.source_tables, _MOST_NAMED)}. Delete the rows there, with their old versions, or "
+            "drop the tables."
         )
     if result.source == "spanner":
         said.append(

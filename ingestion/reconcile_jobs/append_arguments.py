@@ -86,9 +86,12 @@ them with the macro datastream_append. Compaction of files is no change. A table
 DELETE, an overwrite, a restore), or whose history since the last run is gone, is refused. With --reread the job reads
 the whole table, and appends the records that staging does not have.
 
-Standard output is one line of JSON: tables (that had new rows), records, first_batch, last_batch, seconds. Exit codes:
-0 done; 1 a row is too long; 2 the command or the configuration is wrong, or a table was not only appended to; 4 a
-fault that a retry may cure.
+Standard output is one line of JSON: tables (that had new rows), records, erased_records, first_batch, last_batch,
+seconds. erased_records counts rows of keys that erase.py has erased; the job drops them, and they are not among the
+records.
+
+Exit codes: 0 done; 1 a row is too long; 2 the command or the configuration is wrong, or a table was not only appended
+to; 4 a fault that a retry may cure.
 """
 
 SNAPSHOT_HELP = """
@@ -107,8 +110,10 @@ The snapshot table must be the complete result of snapshot.py. Stage the snapsho
 they were taken. The job reads this time from the snapshot table, or from --at. It stages a snapshot only once. One
 staging table holds the snapshots of many objects.
 
-Standard output is one line of JSON: rows, inserted, updated, deleted, unchanged, taken_at, first_batch, last_batch,
-seconds; beside a log: object, rows, position, taken_at, first_batch, last_batch, seconds; with --dbt also dbt.
+Standard output is one line of JSON: rows, erased_rows, inserted, updated, deleted, unchanged, taken_at, first_batch,
+last_batch, seconds; beside a log: object, rows, erased_rows, position, taken_at, first_batch, last_batch, seconds; with
+--dbt also dbt. erased_rows counts rows of keys that erase.py has erased; the job leaves them out, and they are not
+among the rows.
 
 Exit codes: 0 done; 1 the snapshot is empty, a key is NULL or repeated, a row is too long, or dbt failed; 2 the command
 or the configuration is wrong; 4 a fault that a retry may cure.
@@ -258,6 +263,7 @@ def arguments(
     tables.add_argument(
         "--reread", action="store_true", help="read each table whole, and append the records that staging does not have"
     )
+    _add_erasure_key(tables)
     differences = "the differences between a snapshot and the previous one"
     snapshot = _source(sources, "snapshot", "a snapshot of a table, with or without a log", differences, SNAPSHOT_HELP)
     snapshot.add_argument(
@@ -301,6 +307,7 @@ def arguments(
         help="accept a snapshot with more columns, or other types, than before; a row of which a value is then written "
         "differently counts as updated",
     )
+    _add_erasure_key(snapshot)
     asked = vars(parser.parse_args(words))
     expected = _expected(asked)  # which still sees an interval that is dbt's
     asked |= _masks(asked)

@@ -19,6 +19,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from reconcile_jobs.cuts import Cuts, again_if_overtaken, checked_object
+from reconcile_jobs.erased_keys import Register
+from reconcile_jobs.keyed_records import APPEND_TABLE
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.process.errors import DataError, UsageError, causes, in_sentences
@@ -43,7 +45,8 @@ _NEEDED = ("change_sequence_number", "change_type")
 class Job:
     """What the command line asks for. `every`: seconds between looks at the tables (None: one look).
 
-    `reread`: read each table whole, and append the records that staging does not have.
+    `reread`: read each table whole, and append the records that staging does not have. `erasure_key_file`: the file
+    with the key of the register of erased keys.
     """
 
     tables: tuple[TableName, ...]
@@ -52,14 +55,16 @@ class Job:
     every: float | None = None
     reread: bool = False
     longest_record: int = LONGEST
+    erasure_key_file: str | None = None
 
 
 @dataclass
 class Totals:
-    """What one run has appended."""
+    """What one run has appended. `erased_records`: those of erased keys, which were dropped."""
 
     tables: int = 0
     records: int = 0
+    erased_records: int = 0
     first_batch: int | None = None
     last_batch: int | None = None
 
@@ -85,7 +90,8 @@ class _Run:
         job, clock, stop = self.job, self.caller.clock, self.caller.stop
         for table in job.tables:
             self._refuse_unless_append_only(table)
-        self.staging = Staging(self.spark, job.staging, SOURCE)
+        register = Register(job.erasure_key_file, APPEND_TABLE)
+        self.staging = Staging(self.spark, job.staging, SOURCE, register=register)
         self.cuts = Cuts(self.spark, self.staging, SOURCE)
         while True:
             began = clock.seconds()
@@ -146,11 +152,13 @@ class _Run:
                 raise UsageError(f"{table} has no files of its versions since {position} any more. {_AGAIN}") from None
             raise
         total = self.totals
+        staged = max(0, appended.rows - 1 - appended.erased)
         total.tables += appended.rows > 1
-        total.records += max(0, appended.rows - 1)
+        total.records += staged
+        total.erased_records += appended.erased
         total.first_batch = total.first_batch or appended.batch
         total.last_batch = appended.batch or total.last_batch
-        self.caller.say(f"{name}: {max(0, appended.rows - 1):,} records, up to {origin}")
+        self.caller.say(f"{name}: {staged:,} records, up to {origin}")
 
     def _records(self, rows: DataFrame | None, name: str, only_new: bool) -> DataFrame:
         """Return the records of rows. Raises DataError where one is too long for staging."""
@@ -160,6 +168,10 @@ class _Run:
             return self.spark.createDataFrame([], "record string")
         metadata = next(column for column in rows.columns if column.lower() == _METADATA)
         others = [column for column in rows.columns if column != metadata]
+        if self.job.reread:
+            # A note of what was erased does not say which record it was, so these rows would leave one more each time.
+            rows, erased = self.staging.leave_out_erased(rows, name, rows_as_json(rows, others))
+            self.totals.erased_records += erased
         kinds = rows.select(f"{quoted(metadata)}.*").dtypes
         fields = ", ".join(
             f"{value if kind.startswith('array') else f'cast({value} as string)'} as {quoted(field.lower())}"

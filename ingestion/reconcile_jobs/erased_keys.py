@@ -159,6 +159,23 @@ class Register:
             )
         return of, secret
 
+    def left_out(
+        self, spark: SparkSession, staging: str, register: str, text: str, rows: DataFrame, object_: str, row: str
+    ) -> tuple[DataFrame, int]:
+        """Return the rows of a table without those of erased keys of an object, and how many these are.
+
+        `row`: SQL for the JSON of a row.
+        """
+        from pyspark.sql import functions as f
+
+        keys = self._read(spark, staging, register, text)
+        if not any(object_ in of.objects for of in keys.of):
+            return rows, 0
+        is_erased = f.udf(
+            lambda row: keys.without(object_, b'{"row":%b}' % bytes(row)) is not None, "boolean", useArrow=False
+        )(f.expr(f"cast({row} as binary)"))
+        return rows.where(~is_erased), rows.where(is_erased).count()
+
     def marked(self, spark: SparkSession, staging: str, register: str, text: str, rows: DataFrame) -> DataFrame:
         """Return the rows of an append without what has erased keys.
 
@@ -166,7 +183,7 @@ class Register:
         """
         from pyspark.sql import functions as f
 
-        keys = self.keys(staging, text, lambda: (row.digest for row in spark.table(register).collect()))
+        keys = self._read(spark, staging, register, text)
         names = sorted({name for one in keys.of for name in one.objects})
 
         def left(object_: str | None, record: Any) -> tuple[str, bool] | None:
@@ -183,3 +200,6 @@ class Register:
             f"if(rest.is_note, '{NOTES}', object) as object",
             *(name for name in rows.columns if name not in ("record", "source", "object")),
         )
+
+    def _read(self, spark: SparkSession, staging: str, register: str, text: str) -> ErasedKeys:
+        return self.keys(staging, text, lambda: (row.digest for row in spark.table(register).collect()))

@@ -1,8 +1,9 @@
 """Of which keys the staged records of each source are, and what stands in staging once some of the keys are erased.
 
-A record of Datastream is of one row: once its key is erased, a note takes the place of the whole record. A record of
-Spanner holds several mods, each of one row: a mark takes the place of each mod whose key is erased. The other mods keep
-their places, by which they are ordered, and the record still counts as one of its transaction.
+A record of Datastream, of an append table or of a snapshot is of one row: once its key is erased, a note takes the
+place of the whole record. A record of Spanner holds several mods, each of one row: a mark takes the place of each mod
+whose key is erased. The other mods keep their places, by which they are ordered, and the record still counts as one of
+its transaction.
 
 Nothing here raises a value of a record, or writes one into a message.
 """
@@ -19,10 +20,12 @@ from typing import Any, ClassVar
 from reconcile_jobs.plain_forms import plain_number, spellings
 
 __all__ = [
+    "APPEND_TABLE",
     "DATASTREAM",
     "NOTES",
     "NOTES_SOURCE",
     "RECORDS",
+    "SNAPSHOT",
     "SPANNER",
     "Key",
     "KeyColumn",
@@ -93,7 +96,11 @@ class Left:
 class KeyedRecords(ABC):
     """The records of a source whose keys can be erased."""
 
-    source: ClassVar[str]
+    # What staging has as their source.
+    source: str
+    # Whether the origin of a record is a file; what follows the name of a table in it, "" where it names none.
+    is_of_file: bool = False
+    end_of_table: str = ""
     # An aggregate, as SQL: how many parts of the rows of a new batch were erased by the append itself.
     erased_in_batch: ClassVar[str]
     # SQL: the ids of the erasures whose marks stand in a record; "" if it has none but notes.
@@ -203,19 +210,24 @@ def _keys_in(objects: Iterable[Any], columns: Sequence[KeyColumn]) -> frozenset[
     return frozenset(keys)
 
 
-class _Datastream(KeyedRecords):
-    source = "datastream"
+class _OfOneRow(KeyedRecords):
+    """Records of one row each, in a member of a record: the note takes the place of a whole record."""
+
     erased_in_batch = f"count_if(object = '{NOTES}' and source = '{NOTES_SOURCE}')"
+
+    def __init__(self, source: str, member: str, end_of_table: str = "") -> None:
+        self.source, self._member = source, member
+        self.is_of_file, self.end_of_table = not end_of_table, end_of_table
 
     def reading(self, content: bytes, columns: Sequence[KeyColumn]) -> Reading:
         record = _parsed(content)
         if not isinstance(record, _Object):
             return _UNREADABLE
         table = next((_table(value) for name, value in record if name == "source_metadata"), None)
-        payloads = [value for name, value in record if name == "payload"]
+        rows = [value for name, value in record if name == self._member]
         # A delete by an address has no values, so it is of no key.
-        is_of_no_row = payloads and all(payload is None for payload in payloads)
-        keys = frozenset[Key]() if is_of_no_row else _keys_in(payloads, columns) if payloads else None
+        is_of_no_row = rows and all(row is None for row in rows)
+        keys = frozenset[Key]() if is_of_no_row else _keys_in(rows, columns) if rows else None
         return Reading((keys,), table)
 
     def without(self, content: bytes, places: Collection[int], object_: str, erasure: str | None) -> Left:
@@ -289,7 +301,11 @@ def _keys_of_mod(mod: Any, columns: Sequence[KeyColumn]) -> frozenset[Key] | Non
     return _keys_in(keys, columns) if keys else None
 
 
-DATASTREAM, SPANNER = _Datastream(), _Spanner()
+DATASTREAM, SPANNER = _OfOneRow("datastream", "payload"), _Spanner()
+# Of a table at a version; of a snapshot table with the id of its load.
+APPEND_TABLE, SNAPSHOT = _OfOneRow("append table", "row", "@"), _OfOneRow("snapshot", "row", "/")
 
 # By the source that staging has of them.
-RECORDS: dict[str, KeyedRecords] = {records.source: records for records in (DATASTREAM, SPANNER)}
+RECORDS: dict[str, KeyedRecords] = {
+    records.source: records for records in (DATASTREAM, SPANNER, APPEND_TABLE, SNAPSHOT)
+}

@@ -76,10 +76,14 @@ def rows_object(object_: str) -> str:
 
 @dataclass
 class Totals:
-    """What one run has appended: the rows of the snapshot, 0 if it was there."""
+    """What one run has appended: the rows of the snapshot, 0 if it was there.
+
+    `erased_rows`: those of erased keys, which were left out; they are none of the rows.
+    """
 
     object: str
     rows: int = 0
+    erased_rows: int = 0
     position: str | None = None
     taken_at: str | None = None
     first_batch: int | None = None
@@ -130,7 +134,7 @@ class _Run:
         position = self._position_of(properties)
         moment = moment_of(job, properties)
         rows = self.spark.table(job.table.sql)
-        staging = Staging(self.spark, job.staging, SOURCE, beside=True)
+        staging = Staging(self.spark, job.staging, SOURCE, beside=True, register=job.register)
         self._refuse_other_job(position, properties)
         object_ = self._object_of(properties)
         key = self._key(rows, object_, position, moment)
@@ -159,6 +163,7 @@ class _Run:
             raise UsageError(f"{job.staging} has {_MOST:,} snapshots of {object_}: stage into a new --staging.")
         self.mark = keep_masks_of_rows(staging, object_, properties, cut.columns)
         self.progress(f"reading {job.table}")
+        rows, totals.erased_rows = staging.leave_out_erased(rows, object_, rows_as_json(rows, cut.columns))
         self._append(rows, position, cut, totals)
         return totals
 

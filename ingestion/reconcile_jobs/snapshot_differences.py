@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from reconcile_jobs.cuts import Cuts, again_if_overtaken, checked_object
+from reconcile_jobs.erased_keys import Register
+from reconcile_jobs.keyed_records import SNAPSHOT
 from reconcile_jobs.long_records import LONGEST
 from reconcile_jobs.masks import keep_masks_of_rows
 from reconcile_jobs.process.caller import Caller
@@ -74,13 +76,23 @@ class Job:
     allow_new_columns: bool = False
     beside_log: bool = False
     longest_record: int = LONGEST
+    erasure_key_file: str | None = None
+
+    @property
+    def register(self) -> Register:
+        """How the job knows the rows of erased keys."""
+        return Register(self.erasure_key_file, SNAPSHOT)
 
 
 @dataclass
 class Totals:
-    """What one run has appended: the rows of the snapshot, and how many keys differ from the snapshot before it."""
+    """What one run has appended: the rows of the snapshot, and how many keys differ from the snapshot before it.
+
+    `erased_rows`: those of erased keys, which were left out; they are none of the rows.
+    """
 
     rows: int = 0
+    erased_rows: int = 0
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
@@ -122,7 +134,7 @@ class _Run:
         # Of Iceberg and Delta both: the rows of one version, whatever is written to the table meanwhile.
         rows = self.spark.table(self.job.table.sql)
         key, columns = key_of(rows, self.job.key, self.job.table), dict(rows.dtypes)
-        self.staging = Staging(self.spark, self.job.staging, SOURCE)
+        self.staging = Staging(self.spark, self.job.staging, SOURCE, register=self.job.register)
         self.cuts = Cuts(self.spark, self.staging, SOURCE)
         found = self.cuts.newest(self.object)
         known = None if found is None else _Cut(**{name: found[name] for name in _Cut.__annotations__})
@@ -142,6 +154,7 @@ class _Run:
         )
         self.mark = keep_masks_of_rows(self.staging, self.object, properties, columns, known.key if known else ())
         self.progress(f"comparing {self.job.table} with the snapshot before it")
+        rows, totals.erased_rows = self.staging.leave_out_erased(rows, self.object, rows_as_json(rows, columns))
         # In the order of before: the text of a row follows it.
         names = [
             *(known.columns if known else ()),

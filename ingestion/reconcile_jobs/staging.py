@@ -233,6 +233,7 @@ class Staging:
         self._job = job
         self._without_checkpoint = without_checkpoint
         self._register = register
+        self._left_out_by: str | None = None  # the register by which rows were left out before they came here
         self._skips_epochs = skips_epochs
         if beside:
             self._beside, self._append_name, self._number_name = True, _APPEND_BESIDE, _NUMBER_BESIDE
@@ -363,6 +364,7 @@ class Staging:
         to an earlier state: its new files would be dropped as rows that the table already has.
         """
         self._refuse_second_writer()
+        self._refuse_other_register()
         content = hashlib.sha256("\n".join(sorted(files)).encode()).hexdigest()[:16]
         append = f"{query_id}/{epoch}/{content}"
         known = self._properties.get(self._append_name, "")
@@ -407,10 +409,31 @@ class Staging:
     def _without_erased(self, rows: DataFrame) -> DataFrame:
         """Return the rows of an append without what has erased keys."""
         text = self._properties.get(_ERASED)
-        if not text or self._register is None:
+        if not text or self._register is None or self._left_out_by is not None:
             return rows
-        register = quoted(*self.name.parts[:-1], f"{self.name.parts[-1]}__erased")
-        return self._register.marked(self._spark, str(self.name), register, text, rows)
+        return self._register.marked(self._spark, str(self.name), self._register_sql, text, rows)
+
+    def leave_out_erased(self, rows: DataFrame, object_: str, row: str) -> tuple[DataFrame, int]:
+        """Return the rows of a table, to be staged for an object, without those of erased keys, and how many these are.
+
+        `row`: SQL for the JSON of a row. For jobs that compare or count rows before they append them.
+        """
+        text = self._left_out_by = self._properties.get(_ERASED) or ""
+        if not text or self._register is None:
+            return rows, 0
+        return self._register.left_out(self._spark, str(self.name), self._register_sql, text, rows, object_, row)
+
+    @property
+    def _register_sql(self) -> str:
+        return quoted(*self.name.parts[:-1], f"{self.name.parts[-1]}__erased")
+
+    def _refuse_other_register(self) -> None:
+        """Raise Fault where keys were erased since rows were left out."""
+        if self._left_out_by not in (None, self._properties.get(_ERASED) or ""):
+            raise Fault(
+                f"Keys were erased from {self.name} while this job read its rows, and nothing was appended: run the "
+                "same command again."
+            )
 
     def _refuse_erased(self) -> None:
         """Raise UsageError where records of erased keys would come back, or where the secret is missing or another."""
@@ -418,9 +441,9 @@ class Staging:
             return
         if self._register is None:
             raise UsageError(
-                f"The staging table {self.name} has erased keys, and only `append.py datastream` and `append.py "
-                "spanner` drop later records of them so far, so nothing was appended: leave the rows out at the "
-                "source, and name another table with --staging."
+                f"The staging table {self.name} has erased keys, and this job ({self._job}) cannot drop later records "
+                "of them so far, so nothing was appended: leave the rows out at the source, and name another table "
+                "with --staging."
             )
         self._register.refuse_other_secret(str(self.name), text)
 

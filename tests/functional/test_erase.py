@@ -25,15 +25,18 @@ from process.landings import Landing
 from process.spark_warehouse import SparkWarehouse
 from projects import Project
 from pyspark.sql import SparkSession
+from reconcile_jobs import append_table, log_snapshots, snapshot_differences
 from reconcile_jobs.erased_keys import VARIABLE, Register
 from reconcile_jobs.erasure.erasure import Erasure, Result
 from reconcile_jobs.erasure.keys_file import read_keys_file
 from reconcile_jobs.erasure.tables import ErasureTables
 from reconcile_jobs.keyed_records import SPANNER
+from reconcile_jobs.process.caller import Caller
 from reconcile_jobs.retention.purge import Purge
 from reconcile_jobs.retention.tables import Tables
 from reconcile_jobs.staging import Staging, TableName
 from spanner import data_change_record, mod
+from tables import load_snapshot
 
 CALL = "reconcile.datastream_postgresql(source('lake', 'changes'), object='shop.people')"
 FIELDS = ["name", "email", "phone", "street", "city", "note"]
@@ -76,6 +79,7 @@ class Estate:
             self._model(project, "people", "current_state")
         self._model(self.projects["a"], "past", "history")
         self.models = [("a", "past"), *((part, "people") for part in projects)]
+        self.elsewhere = f"{name}_elsewhere"  # tables that are no concern of the job
         self.schemas = [self.staging.schema, *(project.schema for project in self.projects.values())]
 
     def _model(self, project: PlainProject, name: str, materialized: str) -> None:
@@ -207,6 +211,45 @@ class EstateOfSpanner(Estate):
         )
 
 
+class EstateOfAppendTable(Estate):
+    """The same with a table to which Datastream appends each change."""
+
+    call = "reconcile.datastream_append(source('lake', 'changes'), object='people')"
+
+    @property
+    def table(self) -> TableName:
+        return TableName((self.elsewhere, "people"))
+
+    def record(self, id_: int, change: str = "UPDATE", **values: Any) -> Any:
+        payload = self.payload(id_, **values)
+        metadata = {"change_sequence_number": f"{self.place:X}", "change_type": change}
+        return {**payload, "age": str(payload["age"]), "datastream_metadata": metadata}
+
+    def deliver(self, *records: Any) -> Any:
+        self.files += 1
+        rows = self.spark.createDataFrame(pa.Table.from_pylist(list(records)))
+        if self.spark.catalog.tableExists(self.table.sql):
+            rows.writeTo(self.table.sql).append()
+        else:
+            self.spark.sql(f"create schema if not exists {self.elsewhere}")
+            rows.writeTo(self.table.sql).using(file_format()).create()
+        return self.append()
+
+    def append(self, **options: Any) -> Any:
+        job = append_table.Job((self.table,), self.staging, **options)
+        totals = append_table.run(self.spark, job, Caller(say=self.said.append))
+        return SimpleNamespace(records=totals.records, erased_records=totals.erased_records, unreadable=0)
+
+
+class EstateOfTransactions(Estate):
+    """The same with records that name their transactions, so that snapshots can stand beside them."""
+
+    def record(self, id_: int, change: str = "UPDATE", **values: Any) -> Any:
+        payload = self.payload(id_, **values)
+        metadata = {"lsn": f"0/{self.place:X}", "tx_id": str(self.place)}
+        return event("postgresql", payload, change, metadata=metadata, object="shop.people")
+
+
 @pytest.fixture
 def estate(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
@@ -221,7 +264,10 @@ def of_others(rows: dict[tuple[str, str], list[tuple[Any, ...]]]) -> dict[tuple[
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("estate", [Estate, EstateOfSpanner], indirect=True, ids=["datastream", "spanner"])
+@pytest.mark.parametrize(
+    "estate", [Estate, EstateOfSpanner, EstateOfAppendTable], indirect=True,
+    ids=["datastream", "spanner", "append table"],
+)  # fmt: skip
 def test_forty_values_of_a_person_are_in_no_file_and_do_not_come_back(estate: Estate) -> None:
     estate.fill()
     assert estate.unbalanced() == []
@@ -234,7 +280,8 @@ def test_forty_values_of_a_person_are_in_no_file_and_do_not_come_back(estate: Es
     result = estate.erase(now=True)
     assert estate.leaks() == {}
     assert (result.records, result.keys, result.not_reached) == (3, 1, [])
-    assert len(result.landing_files) == (0 if isinstance(estate, EstateOfSpanner) else 2)
+    assert len(result.landing_files) == (2 if type(estate) is Estate else 0)
+    assert result.source_tables == ([str(estate.table)] if isinstance(estate, EstateOfAppendTable) else [])
     assert set(result.versions_deleted) == set(result.tables)
     assert estate.all_rows() == of_others(before)
     assert estate.live() == [3, OTHER]
@@ -255,6 +302,119 @@ def test_forty_values_of_a_person_are_in_no_file_and_do_not_come_back(estate: Es
     assert estate.all_rows() == rows
     assert estate.unbalanced() == []
     assert estate.leaks() == {}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("estate", [EstateOfAppendTable], indirect=True)
+def test_an_append_table_that_is_read_again_brings_no_erased_row_back(estate: EstateOfAppendTable) -> None:
+    estate.fill()
+    estate.erase()
+    staged = estate.spark.table(estate.staging.sql).count()
+    for number in (2, 0):
+        totals = estate.append(reread=True)
+        assert (totals.records, totals.erased_records) == (number, 6), "what was purged comes again, of others"
+        estate.run()
+        assert estate.live() == [3, OTHER]
+        assert estate.unbalanced() == []
+    assert estate.spark.table(estate.staging.sql).count() == staged + 2 + 2, "the rows, and one cut for each append"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("estate", [EstateOfTransactions], indirect=True)
+def test_rows_of_a_snapshot_beside_a_log_are_erased_and_a_later_snapshot_leaves_them_out(estate: Estate) -> None:
+    copy = TableName((estate.elsewhere, "people_copy"))
+
+    def stage_snapshot(day: int, ids: list[int], **values: Any) -> Any:
+        rows = estate.spark.table(f"{estate.projects['a'].schema}.people").select(*COLUMNS).collect()
+        there = {row.id: row.asDict() for row in rows}
+        person = {**dict.fromkeys(COLUMNS, None), "id": PERSON}
+        copied = pa.Table.from_pylist([{**there.get(id_, person), **values} for id_ in ids], schema=_schema_of_rows())
+        end = estate.place + 1
+        said = {"": "jdbc", "position_kind": "pg_snapshot", "position": f"{end}:{end}:", "table": "shop.people"}
+        said["taken_at"] = f"2026-12-{day:02}T00:00:00.000000000Z"
+        load_snapshot(estate.spark.createDataFrame(copied), copy, said)
+        job = log_snapshots.Job(copy, estate.staging)
+        return log_snapshots.run(estate.spark, job, Caller(say=estate.said.append))
+
+    estate.fill(with_purge=False)
+    assert stage_snapshot(1, [PERSON, OTHER, 3]).rows == 3
+    estate.run()
+    assert estate.unbalanced() == []
+    rows = estate.all_rows()
+    assert {*estate.leaks()} == {*CANARIES, PERSON}
+
+    result = estate.erase(now=True)
+    assert estate.leaks() == {}
+    assert (result.records, result.source_tables, len(result.landing_files)) == (7, [str(copy)], 4)
+    assert estate.all_rows() == of_others(rows)
+    assert estate.unbalanced() == []
+    estate.run(full_refresh=True)
+    assert estate.all_rows() == of_others(rows)
+    assert estate.unbalanced() == []
+    assert (estate.erase().records, estate.erase().rows) == (0, {})
+
+    totals = stage_snapshot(2, [PERSON, OTHER, 3], name="repaired")
+    assert (totals.rows, totals.erased_rows) == (2, 1)
+    for full_refresh in (False, True):
+        estate.run(full_refresh)
+        names = estate.spark.table(f"{estate.projects['a'].schema}.people").select("id", "name").orderBy("id")
+        assert [tuple(row) for row in names.collect()] == [(3, "repaired"), (OTHER, "repaired")]
+        assert estate.unbalanced() == []
+    assert estate.leaks() == {}
+
+
+@pytest.mark.soak
+def test_snapshots_of_a_table_without_a_log_are_erased_and_the_next_one_follows(estate: Estate) -> None:
+    staging, copy = TableName((estate.staging.schema, "codes")), TableName((estate.elsewhere, "codes"))
+    project = estate.projects["a"]
+    project.source(staging.schema, "codes")
+    call = "reconcile.snapshots(source('lake', 'codes'), object='codes')"
+    config = "{{ config(materialized='current_state', unique_key='id') }}"
+    project.model("codes", f"{config}\n{{{{ {call} }}}}", COLUMNS)
+    estate.models = [("a", "codes")]
+
+    def stage_snapshot(day: int, *people: dict[str, Any]) -> Any:
+        rows = estate.spark.createDataFrame(pa.Table.from_pylist(list(people), schema=_schema_of_rows()))
+        load_snapshot(rows, copy, {"": "csv", "taken_at": f"2026-12-{day:02}T00:00:00.000000000Z"})
+        job = snapshot_differences.Job(copy, staging, key=("id",))
+        totals = snapshot_differences.run(estate.spark, job, Caller(say=estate.said.append))
+        return totals.inserted, totals.updated, totals.deleted, totals.erased_rows
+
+    def erase_codes() -> Result:
+        file = estate.root / "codes.csv"
+        file.write_text(f"id\n{PERSON}\n{PERSON + 10}\n")
+        file.chmod(0o600)
+        _, chosen = erase.reader_of(estate.spark, f"{project.schema}.codes", staging)
+        keys = read_keys_file(str(file))
+        return Erasure(estate.spark, staging, chosen, keys, "T", estate.said.append).run(now=True)
+
+    person, other = estate.payload(PERSON), estate.payload(OTHER)
+    gone = {**estate.payload(5), "id": PERSON + 10}
+    assert stage_snapshot(1, person, other, gone) == (3, 0, 0, 0)
+    Tables(estate.spark, staging).make_readers()
+    estate.run()
+    assert stage_snapshot(2, {**person, "age": 41}, other) == (0, 1, 1, 0)
+    estate.run()
+    assert estate.unbalanced() == [] and PERSON in estate.leaks()
+
+    result = erase_codes()
+    assert (result.records, result.source_tables, result.landing_files) == (4, [str(copy)], [])
+    assert estate.leaks() == {}
+    assert estate.unbalanced() == []
+    assert (erase_codes().records, erase_codes().rows) == (0, {})
+    assert stage_snapshot(3, person, {**other, "age": 41}) == (0, 1, 0, 1)
+    assert stage_snapshot(4, person, other, {**other, "id": 3}) == (1, 1, 0, 1)
+    assert stage_snapshot(5, {**other, "id": 3}) == (0, 0, 1, 0)
+    for full_refresh in (False, True):
+        estate.run(full_refresh)
+        assert [row.id for row in estate.spark.table(f"{project.schema}.codes").collect()] == [3]
+        assert estate.unbalanced() == []
+    assert estate.leaks() == {}
+
+
+def _schema_of_rows() -> Any:
+    kinds = {"bigint": pa.int64(), "int": pa.int32(), "string": pa.string()}
+    return pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
 
 
 @pytest.mark.soak

@@ -70,7 +70,7 @@ def looks_of(run: _Run, clock: Clock, monkeypatch: pytest.MonkeyPatch, *took: fl
 
     monkeypatch.setattr(run, "_append", append)
     monkeypatch.setattr(run, "_refuse_unless_append_only", lambda table: None)
-    monkeypatch.setattr(append_table, "Staging", lambda *_: None)
+    monkeypatch.setattr(append_table, "Staging", lambda *_, register: None)
     monkeypatch.setattr(append_table, "Cuts", lambda *_: None)
     run.run()
     return read

@@ -224,11 +224,11 @@ def test_without_the_secret_or_with_another_nothing_is_appended(monkeypatch: pyt
 
 def test_an_append_job_that_cannot_drop_records_is_refused(monkeypatch: pytest.MonkeyPatch):
     staging = Staging.__new__(Staging)
-    staging.name, staging._register = STAGING, None
+    staging.name, staging._register, staging._job = STAGING, None, "bigtable p/i/t"
     staging._properties = {}
     staging._refuse_erased()
     staging._properties = {"reconcile.erased": property_of(name_of(SECRET), [OF], "e1")}
-    with pytest.raises(UsageError, match=r"only `append\.py datastream` and `append\.py spanner` drop later records"):
+    with pytest.raises(UsageError, match=r"this job \(bigtable p/i/t\) cannot drop later records"):
         staging._refuse_erased()
     staging._register = Register()
     monkeypatch.setenv(VARIABLE, SECRET.decode())
@@ -549,6 +549,10 @@ def test_all_that_may_still_hold_a_key_is_said():
     result = Result(1, ("P",), 1, landing_files=[f"gs://b/{n}" for n in range(10)])
     (files,) = [sentence for sentence in erase.sentences("lake.changes", result) if "gs://" in sentence]
     assert files.startswith("The records came from 10 files") and "gs://b/9. Delete them" in files
+    result = Result(1, ("P",), 1, source_tables=[f"copies.t{n}" for n in range(12)])
+    (tables,) = [sentence for sentence in erase.sentences("lake.changes", result) if "copies." in sentence]
+    assert tables.startswith("Rows of these keys came from 12 tables, which this job does not touch: copies.t0, ")
+    assert "copies.t9 and 2 more. Delete the rows there" in tables
 
 
 def erased(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, result: Result, *words: str) -> tuple[Any, list[Any]]:
@@ -586,8 +590,8 @@ def test_the_command_ends_with_one_line_of_json_and_the_code_of_what_it_did_not_
     assert console.values == {
         "staging": "lake.changes", "objects": ["P"], "keys": 2, "records": 4, "rows": {"shop.people__base": 1},
         "ledgers": {"shop.reconcile_ledger": 6}, "unreadable": 3, "without_object": 5, "landing_files": ["f"],
-        "not_reached": [{"what": "shop.own", "why": "is odd"}], "old_versions_deleted": ["shop.people__base"],
-        "old_versions_left": ["lake.changes"],
+        "source_tables": [], "not_reached": [{"what": "shop.own", "why": "is odd"}],
+        "old_versions_deleted": ["shop.people__base"], "old_versions_left": ["lake.changes"],
     }  # fmt: skip
     assert type(console.failure) is Undecided and str(console.failure).endswith("names: shop.own.")
     assert (given[0], given[2:]) == ("T-1", [None, False, True])

@@ -252,6 +252,9 @@ BEFORE = {
 }  # fmt: skip
 
 
+LEFT = "shop_orders without erased id"
+
+
 def staged(
     monkeypatch: pytest.MonkeyPatch, known: dict[str, Any] | None, at: str | None = None
 ) -> tuple[Totals, list[Any], list[str]]:
@@ -261,13 +264,16 @@ def staged(
     spark: Any = SimpleNamespace(table=lambda name: SimpleNamespace(dtypes=[("id", "bigint")]))
     run = _Run(spark, Job(TABLE, CHANGES, at=at), Caller(say=said.append))
     monkeypatch.setattr(log_snapshots, "snapshot_properties", lambda spark, table: NEW)
-    monkeypatch.setattr(log_snapshots, "Staging", lambda *given, beside: None)
+    staging: Any = SimpleNamespace(leave_out_erased=lambda rows, object_, row: (f"{object_} without {row}", 2))
+    monkeypatch.setattr(log_snapshots, "Staging", lambda *given, beside, register: staging)
+    monkeypatch.setattr(log_snapshots, "rows_as_json", lambda rows, names: f"erased {', '.join(names)}")
     monkeypatch.setattr(log_snapshots, "Cuts", lambda *given, beside: SimpleNamespace(newest=lambda object_: known))
     monkeypatch.setattr(log_snapshots, "keep_masks_of_rows", lambda *given: "")
     monkeypatch.setattr(run, "_refuse_other_job", lambda position, properties: None)
     monkeypatch.setattr(run, "_object_of", lambda properties: "shop_orders")
     monkeypatch.setattr(run, "_key", lambda *given: ["id"])
-    monkeypatch.setattr(run, "_append", lambda rows, position, cut, totals: cuts.append(cut))
+    appended = lambda rows, position, cut, totals: cuts.append(cut if rows == LEFT else None)  # noqa: E731
+    monkeypatch.setattr(run, "_append", appended)
     return run.run(), cuts, said
 
 
@@ -277,6 +283,7 @@ def test_snapshots_of_an_object_are_counted_from_1(monkeypatch: pytest.MonkeyPat
         assert (cut.place, cut.snapshot, cut.position_kind, cut.position) == (place, "new", "scn", "9")
         assert (cut.taken_at, cut.columns) == (TAKEN_AT, {"id": "bigint"})
         assert (totals.object, totals.position, totals.taken_at) == ("shop_orders", "9", TAKEN_AT)
+        assert totals.erased_rows == 2
         assert not said
 
 

@@ -29,12 +29,12 @@ from reconcile_jobs.erasure.keys_file import KeysFile, keys_of_file
 from reconcile_jobs.erasure.models import Base, NotReached, has_key, key_columns, models_of
 from reconcile_jobs.erasure.tables import Account, ErasureTables, Staged, refuse_several_tables
 from reconcile_jobs.erasure.versions import delete_versions
-from reconcile_jobs.keyed_records import RECORDS, SPANNER, Key, KeyColumn, KeyedRecords, key_of_values
+from reconcile_jobs.keyed_records import RECORDS, SNAPSHOT, Key, KeyColumn, KeyedRecords, key_of_values
 from reconcile_jobs.process.errors import Fault, UsageError, explained
 from reconcile_jobs.process.secret_files import read_key
 from reconcile_jobs.retention.files import TableFiles
 from reconcile_jobs.retention.plan import Reader
-from reconcile_jobs.retention.tables import beside, named
+from reconcile_jobs.retention.tables import ROWS_OF_SNAPSHOT, beside, named
 from reconcile_jobs.staging import TableName
 
 if TYPE_CHECKING:
@@ -50,9 +50,10 @@ _BEGUN, _ERASED = "erasure", "erased"
 class Result:
     """What an erasure came to.
 
-    `source`: that of the records. `records`: change records of staging, erased by this command or by the one that it
-    ends. `rows`: of each other table. `ledgers`: of how many rows of each the examples were erased. `unreadable`:
-    records that stay, since nobody can read their keys.
+    `source`: that of the records. `records`: change records of staging and rows of snapshots beside them, erased by
+    this command or by the one that it ends. `rows`: of each other table. `ledgers`: of how many rows of each the
+    examples were erased. `unreadable`: records that stay, since nobody can read their keys. `source_tables`: the append
+    tables and snapshot tables from which records came.
     """
 
     keys: int
@@ -67,6 +68,7 @@ class Result:
     versions_deleted: list[TableName] = field(default_factory=list)
     ledgers: dict[str, int] = field(default_factory=dict)
     source: str = "datastream"
+    source_tables: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -155,9 +157,15 @@ class Erasure:
         if begun is not None:
             self._erase(begun, of, models, keys, staged, result)
         result.records = sum(int(row.records) for row in self._tables.notes(of.objects, [id_]))
+        files, tables = set[str](), set[str]()
         ids = {id_, *(erasure for digest, erasure in self._tables.registered().items() if digest in set(digests))}
-        origins = {row.origin for row in self._tables.notes(of.objects, sorted(ids)) if row.origin}
-        result.landing_files = [] if records is SPANNER else sorted(origins)
+        for row in self._tables.notes(of.objects, sorted(ids)):
+            of_row = SNAPSHOT if row.object.startswith(ROWS_OF_SNAPSHOT) else records
+            if row.origin and of_row.is_of_file:
+                files.add(row.origin)
+            elif row.origin and of_row.end_of_table:
+                tables.add(row.origin.rpartition(of_row.end_of_table)[0])
+        result.landing_files, result.source_tables = sorted(files), sorted(tables)
         result.tables = self._all_tables(models)
         if now:
             self._delete_versions(result)
@@ -242,14 +250,18 @@ class Erasure:
     def _records_of(self, of: KeyOf) -> KeyedRecords:
         """Return of which source the records are. Raises UsageError for one whose records cannot be erased."""
         # Where staging has no record any more, a quarantine may.
-        job = self._tables.tables.properties().get("job", "").partition(" ")[0]
-        sources = self._tables.sources(of.objects) or {job if job in RECORDS else "datastream"}
-        if len(sources) > 1 or not sources <= RECORDS.keys():
+        job = self._tables.tables.properties().get("job", "")
+        of_job = next((source for source in RECORDS if f"{job} ".startswith(f"{source} ")), "datastream")
+        sources = self._tables.sources(of.objects) or {of_job}
+        if others := sorted(sources - RECORDS.keys()):
             raise UsageError(
-                f"{self._staging} has records of {', '.join(of.objects)} from the source "
-                f"{', '.join(sorted(sources - RECORDS.keys()) or sorted(sources))}, and so far only records of "
-                "Datastream's files and of a Spanner change stream can be erased, without snapshots beside them: "
-                "nothing was erased."
+                f"{self._staging} has records of {', '.join(of.objects)} from the source {', '.join(others)}, which "
+                "erase.py cannot erase so far: nothing was erased."
+            )
+        if len(sources) > 1:
+            raise UsageError(
+                f"{self._staging} has records of {', '.join(of.objects)} from several sources "
+                f"({', '.join(sorted(sources))}), and so far all of them have to be of one: nothing was erased."
             )
         return RECORDS[sources.pop()]
 
@@ -259,9 +271,9 @@ class Erasure:
             names = ", ".join(column.name for column in of.columns)
             raise UsageError(
                 f"None of {records:,} records of {', '.join(of.objects)} in {self._staging} has the field {names} in "
-                "its payload, or in the keys of its mods, so nobody can tell which are of these keys, and nothing was "
-                "erased. Columns that are filled from the metadata (source_columns) and keys that are addresses are "
-                "not supported so far."
+                "its payload, in its row or in the keys of its mods, so nobody can tell which are of these keys, and "
+                "nothing was erased. Columns that are filled from the metadata (source_columns) and keys that are "
+                "addresses are not supported so far."
             )
 
     def _secret(self) -> bytes:

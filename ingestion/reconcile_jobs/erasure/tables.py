@@ -15,8 +15,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reconcile_jobs.cuts import CUT
 from reconcile_jobs.erasure.models import Base
-from reconcile_jobs.keyed_records import DATASTREAM, NOTES, NOTES_SOURCE, Key, KeyColumn, KeyedRecords, Left
+from reconcile_jobs.keyed_records import (
+    DATASTREAM,
+    NOTES,
+    NOTES_SOURCE,
+    SNAPSHOT,
+    Key,
+    KeyColumn,
+    KeyedRecords,
+    Left,
+)
 from reconcile_jobs.process.errors import UsageError
 from reconcile_jobs.process.session import ship_by_value
 from reconcile_jobs.retention.files import TableFiles
@@ -31,7 +41,8 @@ from reconcile_jobs.retention.tables import (
     of_objects,
     patiently,
 )
-from reconcile_jobs.staging import TableName, keep_all, literal, quoted
+from reconcile_jobs.staging import JSON_LIMITS, TableName, keep_all, literal, quoted
+from reconcile_jobs.staging import SNAPSHOT as CUT_BESIDE_LOG
 from reconcile_jobs.table_formats import format_of
 
 if TYPE_CHECKING:
@@ -126,9 +137,8 @@ class ErasureTables:
         return Base(types, properties.get("reconcile.declaration"), properties.get("reconcile.columns"))
 
     def sources(self, objects: Sequence[str]) -> set[str]:
-        """Return the sources of the records of objects; `snapshot` also if a snapshot of one stands beside the log."""
-        names = [*objects, *(f"{ROWS_OF_SNAPSHOT}{of}" for of in objects)]
-        rows = self._rows(f"SELECT DISTINCT source FROM {self.staging.sql} WHERE {of_objects(names)}")
+        """Return the sources of the records of objects."""
+        rows = self._rows(f"SELECT DISTINCT source FROM {self.staging.sql} WHERE {of_objects(objects)}")
         return {str(row.source) for row in rows}
 
     def take_records_of(self, records: KeyedRecords) -> None:
@@ -179,8 +189,11 @@ class ErasureTables:
         with_unreadable: bool,
         erasure: str | None = None,
     ) -> Staged:
-        """Return what staging has of the keys. `erasure`: the id in what is left; None: what is left is not asked."""
-        records = self.spark.table(self.staging.sql).where(of_objects(objects)).selectExpr(
+        """Return what staging has of the keys, also in snapshots beside a log.
+
+        `erasure`: the id in what is left; None: what is left is not asked.
+        """
+        records = self.spark.table(self.staging.sql).where(of_objects(_with_snapshots(objects))).selectExpr(
             "record", "object", "batch", "origin", "cast(null AS string) AS error", "cast(null AS string) AS change_id"
         )  # fmt: skip
         return self._found(records, columns, keys, with_unreadable, erasure or "", erasure is not None)
@@ -211,9 +224,10 @@ class ErasureTables:
     ) -> Staged:
         from pyspark.sql import functions as f
 
-        wanted, records = frozenset(keys), self._records
+        wanted, of_log = frozenset(keys), self._records
 
         def look(record: Any, object_: str | None, change_id: str | None) -> tuple[Any, ...]:
+            records = SNAPSHOT if (object_ or "").startswith(ROWS_OF_SNAPSHOT) else of_log
             content = b"" if record is None else bytes(record)
             read = records.reading(content, columns)
             places = read.places(wanted.__contains__, with_unreadable)
@@ -263,8 +277,9 @@ class ErasureTables:
     def notes(self, objects: Sequence[str], erasures: Iterable[str]) -> list[Any]:
         """Return what erasures have left in staging: erasure, object, batch, origin, records, micros.
 
-        `records`: how many change records were erased.
+        `records`: how many change records were erased, or rows of a snapshot beside a log.
         """
+        objects = _with_snapshots(objects)
         part = "get_json_object(record, '$.erased_record.{}')"
         notes = (
             f"SELECT {part.format('erasure')} AS erasure, {part.format('object')} AS object, batch, origin, "
@@ -354,12 +369,18 @@ class ErasureTables:
             )
 
     def erase_staged(self, found: Sequence[Found]) -> None:
-        """Put what is left of each of these records in its place, in one commit."""
+        """Put what is left of each of these records in its place, in one commit.
+
+        Staging says of each snapshot how many rows it has; that number becomes smaller with them.
+        """
         rows = {
             (one.object, one.batch, one.digest, one.left.record, *(_OF_NOTE if one.left.is_note else (None, None)))
             for one in found
             if one.left
         }
+        rows |= self._cuts_beside_log(found)
+        if self._records is SNAPSHOT:
+            rows |= self._cuts_of_snapshots(found)
         columns = ("object string", "batch bigint", "digest string", "record string", "source string", "note string")
         with self._view(sorted(rows, key=str), columns) as view:
             self._execute(
@@ -369,6 +390,48 @@ class ErasureTables:
                 "UPDATE SET record = k.record, source = coalesce(k.source, t.source), "
                 "object = coalesce(k.note, t.object)",
             )
+
+    def _cuts_beside_log(self, found: Sequence[Found]) -> set[tuple[Any, ...]]:
+        """Return what becomes of the rows that say how many rows a snapshot beside the log has, each in its batch."""
+        batches = [one.batch for one in found if (one.object or "").startswith(ROWS_OF_SNAPSHOT)]
+        gone = Counter(batch for batch in batches if batch is not None)
+        if not gone:
+            return set()
+        cuts = self._cuts(CUT_BESIDE_LOG, f"batch IN ({', '.join(map(str, sorted(gone)))})")
+        return {_smaller(cut, gone[cut.batch]) for cut in cuts}
+
+    def _cuts_of_snapshots(self, found: Sequence[Found]) -> set[tuple[Any, ...]]:
+        """Return what becomes of the rows that say how many rows the newest snapshot of an object without a log has."""
+        with self._view(
+            sorted({(one.object, one.batch, one.digest) for one in found}, key=str),
+            ("object string", "batch bigint", "digest string"),
+        ) as view:
+            # A snapshot has each key of which the newest record is no delete.
+            staged = (
+                "SELECT t.object, t.batch, k.digest AS erased, "
+                f"from_json(t.record, 'change string, key string', {JSON_LIMITS}) AS said "
+                f"FROM {self.staging.sql} AS t LEFT JOIN {view} AS k ON t.object = k.object AND t.batch <=> k.batch "
+                f"AND {_digest_of('t')} = k.digest WHERE t.object IN (SELECT object FROM {view})"
+            )
+            newest = (
+                "SELECT object, max_by(said.change, batch) AS change, "
+                "max_by(said.change, if(erased IS NULL, batch, NULL)) AS change_left "
+                f"FROM ({staged}) GROUP BY object, said.key"
+            )
+            rows = self._rows(
+                "SELECT object, count_if(change <> 'delete') - count_if(change_left <> 'delete') AS n "
+                f"FROM ({newest}) GROUP BY object"
+            )
+        gone = {row.object: int(row.n) for row in rows}
+        newest_cuts = {json.loads(cut.record)["object"]: cut for cut in self._cuts(CUT, "true")}
+        return {_smaller(newest_cuts[object_], n) for object_, n in gone.items() if n and object_ in newest_cuts}
+
+    def _cuts(self, object_: str, condition: str) -> list[Any]:
+        """Return object, batch, record and digest of what snapshots say of themselves, in the order of the batches."""
+        return self._rows(
+            f"SELECT object, batch, record, {_digest_of('t')} AS digest FROM {self.staging.sql} AS t "
+            f"WHERE object = {literal(object_)} AND source = 'snapshot' AND {condition} ORDER BY batch"
+        )
 
     def erase_quarantined(self, table: TableName, found: Sequence[Found]) -> None:
         """Delete these rows of a quarantine, or what their records have of other rows, in one commit."""
@@ -555,6 +618,18 @@ def _without_values(reason: str) -> str:
 def _digest_of(table: str) -> str:
     """Return SQL by which a record is known in a statement without its text."""
     return f"sha2(cast({table}.record AS binary), 256)"
+
+
+def _with_snapshots(objects: Sequence[str]) -> list[str]:
+    """Return the objects of records, and those of the rows of their snapshots beside the log."""
+    return [*objects, *(f"{ROWS_OF_SNAPSHOT}{of}" for of in objects)]
+
+
+def _smaller(cut: Any, rows: int) -> tuple[Any, ...]:
+    """Return what a snapshot says of itself without some of its rows, as `erase_staged` merges it."""
+    said = json.loads(cut.record)
+    text = json.dumps(said | {"rows": said["rows"] - rows}, separators=(",", ":"), ensure_ascii=False)
+    return cut.object, cut.batch, cut.digest, text, None, None
 
 
 def _same(base: Base, columns: Sequence[KeyColumn]) -> str:
