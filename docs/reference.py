@@ -111,7 +111,7 @@ ENVIRONMENT = {
     "RECONCILE_JDBC_PASSWORD": "`snapshot.py jdbc`, `generate.py --url`: the password of this user",
     "RECONCILE_MASK_SECRET": "`append.py --masks`, `snapshot.py --masks`: the key of the [masks](../masks.md), 32 "
     "characters or more",
-    "RECONCILE_ERASURE_SECRET": "`erase.py`, and `append.py datastream` and `append.py spanner` if the staging table "
+    "RECONCILE_ERASURE_SECRET": "`erase.py`, and `append.py` (but for Bigtable) if the staging table "
     "has erased keys: the key of the register of [erased keys](../operations/erasure.md), 32 characters or more",
     "RECONCILE_PATIENCE": "how many seconds a process waits for the embedded metastore if another process holds it",
     "RECONCILE_TRACEBACK": "with any value, for example `1`, a job that fails also shows the Python traceback",

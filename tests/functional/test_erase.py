@@ -304,6 +304,49 @@ def test_forty_values_of_a_person_are_in_no_file_and_do_not_come_back(estate: Es
     assert estate.leaks() == {}
 
 
+class Killed(BaseException):
+    """The job was killed."""
+
+
+def killed_after(writes: int) -> Callable[[ErasureTables], ErasureTables]:
+    """Return what lets the job die when it has written so often."""
+
+    def dying(tables: ErasureTables) -> ErasureTables:
+        written, write = itertools.count(1), tables._patiently
+
+        def once(table: TableName, act: Callable[[], object]) -> None:
+            write(table, act)
+            if next(written) == writes:
+                raise Killed
+
+        tables._patiently = once  # type: ignore[method-assign]
+        return tables
+
+    return dying
+
+
+@pytest.mark.soak
+def test_an_erasure_that_dies_again_and_again_ends_all_the_same(estate: Estate) -> None:
+    """Each attempt dies one write later than the one before it, until one ends; a late record comes between two."""
+    estate.fill()
+    rows = of_others(estate.all_rows())
+    for attempt in itertools.count(1):
+        try:
+            result = estate.erase(tables=killed_after(attempt))
+            break
+        except Killed:
+            if attempt == 4:
+                estate.deliver(estate.record(PERSON))
+    assert attempt > 8, "it did not die"
+    assert (result.records, result.not_reached) == (3, [])
+    assert estate.all_rows() == rows and estate.live() == [3, OTHER]
+    assert estate.unbalanced() == []
+    assert (estate.erase(now=True).records, estate.leaks()) == (0, {})
+    for full_refresh in (False, True):
+        estate.run(full_refresh)
+        assert estate.all_rows() == rows and estate.unbalanced() == []
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("estate", [EstateOfAppendTable], indirect=True)
 def test_an_append_table_that_is_read_again_brings_no_erased_row_back(estate: EstateOfAppendTable) -> None:
