@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -11,6 +12,9 @@ from datastream import Staged
 from long_notes import long_record
 from memory import Memory, MemoryProject
 from pyspark.sql import SparkSession
+from reconcile_jobs.erasure.tables import ErasureTables, Found
+from reconcile_jobs.keyed_records import SNAPSHOT, Left
+from reconcile_jobs.staging import TableName
 
 COLUMNS = {"id": "bigint", "name": "string", "small": "tinyint"}
 DAYS = [f"2026-05-0{day}T01:30:00.000000000Z" for day in (1, 2, 3)]
@@ -106,3 +110,46 @@ def test_what_is_no_difference_is_quarantined_and_the_others_arrive(memory: Memo
     assert len(reasons) == len(MALFORMED)
     assert [(words, reasons[text]) for words, text in MALFORMED if words not in reasons[text]] == []
     assert project.failing_tests("rows") == set()
+
+
+def test_an_erasure_lowers_the_number_of_rows_of_the_newest_snapshot_by_the_keys_that_it_has(spark: SparkSession):
+    """Otherwise the next snapshot would be refused, since records of its predecessor seem to be gone."""
+
+    def cut(number: int, object_: str, rows: int) -> str:
+        return json.dumps({"number": number, "object": object_, "rows": rows}, separators=(",", ":"))
+
+    records = [(record, "countries", batch) for batch, day in enumerate(SNAPSHOTS, 1) for record in day]
+    # Of a row with a new value in the erased column, an earlier record goes, and the snapshot keeps the row.
+    records.append((difference("insert", 6, 2, "c"), "cities", 3))
+    cuts = [(cut(1, "countries", 5), 1), (cut(2, "countries", 3), 2), (cut(3, "cities", 9), 3),
+            (cut(4, "countries", 5), 3)]  # fmt: skip
+    rows = [(record, "snapshot", object_, batch) for record, object_, batch in records]
+    rows += [(record, "snapshot", "#cut", batch) for record, batch in cuts]
+    rows.append((cut(9, "countries", 1), "datastream", "#cut", 9))
+    spark.createDataFrame(rows, "record string, source string, object string, batch bigint").createOrReplaceTempView(
+        "staged_snapshots"
+    )
+
+    def becomes(*erased: tuple[str, str, int]) -> dict[tuple[int, str], int]:
+        tables = ErasureTables.__new__(ErasureTables)
+        tables.spark, tables.staging, tables._records = spark, TableName(("staged_snapshots",)), SNAPSHOT
+        found = [
+            Found(object_, batch, sha256(record.encode()).hexdigest(), left=Left("{}", True))
+            for record, object_, batch in erased
+        ]
+        corrected = tables._cuts_of_snapshots(found)
+        assert all(row[0] == "#cut" and row[4:] == (None, None) for row in corrected)
+        digests = {sha256(record.encode()).hexdigest() for record, _ in cuts}
+        assert {row[2] for row in corrected} <= digests
+        said = [(row[1], json.loads(row[3])) for row in corrected]
+        return {(batch, of["object"]): of["rows"] for batch, of in said}
+
+    def of_key(id_: int) -> list[tuple[str, str, int]]:
+        return [row for row in records if f'"key": {{"id": "{id_}"}}' in row[0]]
+
+    assert becomes(*of_key(1)) == {(3, "countries"): 4}
+    assert becomes(*of_key(2)) == {}, "the newest snapshot does not have the key"
+    assert becomes(*of_key(3), *of_key(4)) == {(3, "countries"): 3}
+    assert becomes(*of_key(6)) == {(3, "countries"): 4, (3, "cities"): 8}
+    assert becomes(of_key(1)[0]) == {}, "its newest record stays, and so does the row"
+    assert becomes(*of_key(2)[:1], *of_key(3)[:2]) == {}

@@ -36,7 +36,7 @@ from reconcile_jobs.erasure.models import (
 from reconcile_jobs.erasure.tables import corrected_reasons, refuse_several_tables
 from reconcile_jobs.erasure.versions import is_of_earlier_version, purge_of_deleted_rows
 from reconcile_jobs.keyed_records import DATASTREAM, KeyColumn, key_of_values
-from reconcile_jobs.process.errors import JobError, Undecided, UsageError
+from reconcile_jobs.process.errors import Fault, JobError, Undecided, UsageError
 from reconcile_jobs.retention.plan import Reader
 from reconcile_jobs.staging import Staging, TableName
 
@@ -233,6 +233,39 @@ def test_an_append_job_that_cannot_drop_records_is_refused(monkeypatch: pytest.M
     staging._register = Register()
     monkeypatch.setenv(VARIABLE, SECRET.decode())
     staging._refuse_erased()
+
+
+def left_out(register: Register | None, text: str) -> Staging:
+    staging = Staging.__new__(Staging)
+    staging.name, staging._register, staging._spark, staging._left_out_by = STAGING, register, None, None  # type: ignore[assignment]
+    staging._properties = {"reconcile.erased": text} if text else {}
+    return staging
+
+
+def test_a_job_that_has_left_out_rows_appends_nothing_if_keys_were_erased_since():
+    text = property_of(name_of(SECRET), [OF], "e1")
+    for before, after, is_refused in (("", "", False), (text, text, False), ("", text, True), (text, "other", True)):
+        staging = left_out(None if not before else Register(), "")
+        staging._refuse_other_register()
+        staging._left_out_by = before
+        staging._properties = {"reconcile.erased": after}
+        if is_refused:
+            with pytest.raises(Fault, match=r"^Keys were erased from lake\.changes while this job read its rows"):
+                staging._refuse_other_register()
+        else:
+            staging._refuse_other_register()
+
+
+def test_what_was_left_out_is_not_looked_for_again_and_all_that_is_asked_is_known(monkeypatch: pytest.MonkeyPatch):
+    asked: list[Any] = []
+    register: Any = SimpleNamespace(left_out=lambda *of: asked.append(of) or ("some", 3), marked=lambda *of: "marked")
+    staging = left_out(register, "")
+    assert staging.leave_out_erased("rows", "P", "row") == ("rows", 0) and not asked  # type: ignore[arg-type,comparison-overlap]
+    staging = left_out(register, "text")
+    assert staging._without_erased("rows") == "marked"  # type: ignore[arg-type,comparison-overlap]
+    assert staging.leave_out_erased("rows", "P", "row") == ("some", 3)  # type: ignore[arg-type,comparison-overlap]
+    assert asked == [(None, "lake.changes", "`lake`.`changes__erased`", "text", "rows", "P", "row")]
+    assert staging._without_erased("some") == "some"  # type: ignore[arg-type,comparison-overlap]
 
 
 def test_without_a_register_an_append_is_as_it_was():

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from plain_spark import _CountIf
 from reconcile_jobs.erasure.tables import Account as AccountOfErasure
-from reconcile_jobs.erasure.tables import ErasureTables
-from reconcile_jobs.keyed_records import DATASTREAM
+from reconcile_jobs.erasure.tables import ErasureTables, Found
+from reconcile_jobs.keyed_records import DATASTREAM, Left
 from reconcile_jobs.process.errors import Fault, UsageError
 from reconcile_jobs.retention import tombstones
 from reconcile_jobs.retention.plan import Account, Reader, StagedObject
@@ -326,6 +326,35 @@ def test_an_erasure_knows_the_sources_of_its_objects_and_what_names_no_object(la
     lake.base.execute(f"INSERT INTO {STAGING.sql} VALUES (NULL, 'snapshot', '#snapshot of lines', NULL, 8, 1)")
     assert tables.sources(["lines"]) == {"datastream"}, "a snapshot beside a log is no other source of its object"
     assert erasure(lake).last_batch() == 0
+
+
+def test_what_staging_says_of_a_snapshot_beside_a_log_counts_the_rows_that_are_left(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+):
+    tables = erasure(lake)
+    monkeypatch.setattr("reconcile_jobs.erasure.tables._digest_of", lambda table: f"'digest of ' || {table}.record")
+    cuts = [(object_, batch, f'{{"number":{batch},"object":"{object_}","rows":5,"key":["ü"]}}')
+            for object_, batch in (("orders", 4), ("lines", 7), ("orders", 9))]  # fmt: skip
+    rows = [(text, "snapshot", "#snapshot", batch) for _, batch, text in cuts]
+    for row in (*rows, (cuts[0][2], "datastream", "#snapshot", 4), (cuts[0][2], "snapshot", "#cut", 4)):
+        lake.base.execute(f"INSERT INTO {STAGING.sql} VALUES (?, ?, ?, NULL, ?, 1)", row)
+    of_rows = [("#snapshot of orders", 4), ("#snapshot of orders", 4), ("#snapshot of lines", 7), ("orders", 9)]
+    found = [Found(object_, batch, "d", left=Left("{}", True)) for object_, batch in of_rows]
+    assert tables._cuts_beside_log(found) == {
+        ("#snapshot", batch, f"digest of {text}", text.replace('"rows":5', f'"rows":{left}'), None, None)
+        for (_, batch, text), left in zip(cuts[:2], (3, 4), strict=True)
+    }
+    assert tables._cuts_beside_log(found[3:]) == set()
+
+
+def test_an_erasure_looks_at_records_and_at_rows_of_snapshots_and_counts_what_is_gone_of_both(lake: Lake):
+    tables = erasure(lake)
+    for object_, batch in (("orders", 3), ("#snapshot of orders", 4), ("#snapshot of lines", 4)):
+        note = json.dumps({"erased_record": {"erasure": "e1", "object": object_}})
+        row = (note, "erasure", "#erased", "o", batch, 1)
+        lake.base.execute(f"INSERT INTO {STAGING.sql} VALUES (?, ?, ?, ?, ?, ?)", row)
+    found = [(row.object, row.batch, row.records) for row in tables.notes(["orders"], ["e1"])]
+    assert found == [("orders", 3, 1), ("#snapshot of orders", 4, 1)]
 
 
 def test_what_erasures_left_is_counted_by_erasure_object_batch_and_origin(lake: Lake):
