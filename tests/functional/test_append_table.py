@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from erased import register_erased
 from file_formats import failpoints_of_an_append, file_format
 from memory import Memory
 from pyspark.sql import SparkSession
@@ -166,6 +167,26 @@ def test_a_table_that_did_something_else_than_append_is_refused_until_it_is_read
     restore(spark, place.table.sql, before)
     with pytest.raises(UsageError, match="give --reread"):
         place.append()
+
+
+def test_rows_of_erased_keys_are_dropped_and_counted_also_when_the_table_is_read_again(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+):
+    """A note takes the place of each; of a table that is read again, none, since it would come each time."""
+    keys = [row[0] for row in OPERATIONS[:6]]
+    of_key = sum(key == keys[0] for key in keys)
+    place.add(OPERATIONS[:6])
+    assert (place.append().records, place.append().erased_records) == (6, 0)
+    register_erased(spark, place.staging, monkeypatch, "TABLE1", "COL1", keys[0])
+    place.add(OPERATIONS[:6])
+    totals = place.append()
+    assert (totals.records, totals.erased_records) == (6 - of_key, of_key)
+    notes = spark.table(place.staging.sql).where("source = 'erasure'").select("object", "record").collect()
+    assert [tuple(note) for note in notes] == [("#erased", '{"erased_record":{"object":"TABLE1"}}')] * of_key
+    staged = spark.table(place.staging.sql).where("object <> '#cut'").count()
+    totals = place.append(reread=True)
+    assert (totals.records, totals.erased_records) == (0, 2 * of_key)
+    assert spark.table(place.staging.sql).where("object <> '#cut'").count() == staged
 
 
 def test_a_restore_that_only_brings_files_back_is_no_append(spark: SparkSession, place: Place):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from datastream import event
+from erased import register_erased
 from file_formats import failpoints_of_an_append, file_format
 from mariadb import MariaDB
 from plain_dbt import PlainProject, Relation
@@ -144,6 +145,21 @@ def test_a_snapshot_is_staged_once_and_both_jobs_go_on(log: Log) -> None:
     assert log.stage().first_batch == 5
     assert log.append(6) == 6
     assert log.counts() == {1: 2, 2: 3, 3: 1, 4: 1, 5: 2, 6: 1}
+
+
+def test_a_snapshot_is_staged_without_the_rows_of_erased_keys_and_says_how_many_it_has(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.append(1, 2)
+    register_erased(log.spark, log.staging, monkeypatch, "shop_things", "name", "n2", "n7")
+    log.load((1, "n1"), (2, "n2"), (3, None), (7, "n7"))
+    totals = log.stage()
+    assert (totals.rows, totals.erased_rows) == (2, 2)
+    assert [record for _, record in log.rows("#snapshot of shop_things")] == [
+        '{"row":{"id":"1","name":"n1"}}', '{"row":{"id":"3","name":null}}'
+    ]  # fmt: skip
+    ((_, cut),) = log.rows("#snapshot")
+    assert json.loads(cut)["rows"] == 2
 
 
 @pytest.mark.parametrize("place_of_death", DEATHS)

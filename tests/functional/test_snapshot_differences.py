@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from erased import register_erased
 from file_formats import failpoints_of_an_append, file_format
 from memory import Memory, MemoryProject
 from pyspark.sql import DataFrame, SparkSession
@@ -83,7 +84,7 @@ def moment(number: int) -> str:
 @pytest.fixture(scope="module")
 def schema(spark: SparkSession) -> Iterator[str]:
     yield "snapshots_of_tables"
-    for table in ("staged", "countries_copy", "countries"):
+    for table in ("staged", "staged_with_erased_keys", "countries_copy", "countries"):
         spark.sql(f"drop table if exists snapshots_of_tables.{table}")
 
 
@@ -195,6 +196,21 @@ def models_of(memory: Memory, name_of_object: str) -> MemoryProject:
         config = f"{{{{ config(materialized='{name}', unique_key={list(KEY)}) }}}}"
         project.model(name, f"{config}\n{MODEL.format(name_of_object)}", COLUMNS, data_tests=tests)
     return project
+
+
+def test_rows_of_erased_keys_are_no_differences(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.staging = TableName((place.staging.schema, "staged_with_erased_keys"))
+    place.load(small(spark, ("eu", 1, "a"), ("eu", 2, "b")), 0)
+    place.append()
+    register_erased(spark, place.staging, monkeypatch, place.object, "name", "c")
+    place.load(small(spark, ("eu", 1, "a"), ("eu", 2, "d"), ("eu", 3, "c")), 1)
+    totals = place.append()
+    assert (totals.rows, totals.erased_rows, totals.inserted, totals.updated) == (2, 1, 0, 1)
+    place.load(small(spark, ("eu", 1, "a"), ("eu", 3, "c")), 2)
+    totals = place.append()
+    assert (totals.rows, totals.erased_rows, totals.deleted, totals.unchanged) == (1, 1, 1, 1)
 
 
 def test_the_rows_and_the_history_are_those_of_the_snapshots_whatever_changed_between_them(
