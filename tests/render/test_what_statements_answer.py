@@ -1,4 +1,4 @@
-"""What statements of the account, of the log and of comparisons answer, of rows that a test makes up."""
+"""What statements of the account, of the log, of comparisons and of cells answer, of rows that a test makes up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from by_sqlite import RaisedError, answer
 from plain_dbt import PlainProject, Relation
 from recorder import Recorder
 from refusals import THINGS, thing
-from shapes import MYSQL, ORACLE, SHAPES, STAGING, Life
+from shapes import MYSQL, ORACLE, SHAPES, SNAPSHOTS, SPANNER, STAGING, Life, Shape
 
 LEDGER, CHANGES = "demo.reconcile_ledger", "demo.orders__changes"
 
@@ -125,6 +125,78 @@ def test_the_first_range_of_which_staging_has_fewer_records_than_were_delivered_
     relations = macros.model_relations(built.project.relation("orders"))
     sql = macros.lost_records(relations, macros.model_inputs(node), "", first)
     assert answer(sql, {LEDGER: [*RANGES, *more], **staged(**there)}) == lost
+
+
+@pytest.mark.parametrize(
+    ("ledger", "waiting"),
+    [
+        ([], [4, 5, 6, 7]),
+        ([line("apply", 1, 5, 1)], [6, 7]),
+        ([line("apply", 1, 5, 1), line("snapshot", 3, 3, 2)], [6, 7]),  # beside the log, in batch 3
+        ([line("apply", 1, 5, 1), line("erasure", 3, 3, 2)], [6, 7]),
+        ([line("apply", 1, 5, 1), line("snapshot", 9, 9, 2), line("erasure", 9, 9, 3)], [6, 7]),
+        ([line("apply", 1, 5, 1), line("replay", 4, 6, 2)], [7]),
+        ([line("apply", 1, 7, 1), line("rebuild", 1, 5, 2)], [6, 7]),
+        ([line("apply", 1, 7), line("apply", 1, 4, 1)], [5, 6, 7]),  # an earlier version's, of whatever time
+        ([line("apply", 1, 7, 1)], []),
+        ([line("apply", 1, 7, 1, relation="demo.others")], [4, 5, 6, 7]),
+    ],
+    ids=["no account", "a run", "a snapshot", "an erasure", "both, of later batches", "a replay", "a rebuild",
+         "an earlier version", "all", "another model"],
+)  # fmt: skip
+def test_records_wait_that_are_of_later_batches_than_those_of_the_last_run_of_the_model(
+    built: Life, ledger: list[dict[str, Any]], waiting: list[int]
+) -> None:
+    """Neither a snapshot nor an erasure is such a run: they have rows of their own beside it."""
+    macros = built.project.macros
+    staging = [
+        {"object": name, "batch": batch, "appended_at": batch, "record": "{}"}
+        for name in ("shop.orders", "shop.others") for batch in (4, 5, 6, 7)
+    ]  # fmt: skip
+    (readers,) = macros._accounts_by_staging([built.project.node("orders")]).values()
+    sql = macros._not_applied(Relation(*STAGING.split(".")), readers)
+    others = [line("apply", 1, 1, 1, relation="demo.any")]
+    found = answer(sql, {STAGING: staging, LEDGER: [*others, *ledger]}, structs=("metadata",))
+    assert sorted(found) == [("demo.orders", batch, batch) for batch in waiting]
+
+
+@pytest.mark.parametrize(
+    ("shape", "source", "record", "counted"),
+    [
+        (thing(SPANNER), "spanner", {"mods": [{"keys": {}}, {"keys": {}}, {"keys": {}}]}, 3),
+        (thing(SPANNER), "spanner", {"mods": [{"keys": {}}]}, 1),
+        (thing(SPANNER), "spanner", {"mods": []}, 1),
+        (thing(SPANNER), "spanner", {"mods": None}, 1),
+        (thing(SPANNER), "spanner", {}, 1),
+        (thing(SPANNER), "spanner", {"mods": [1, None, "a"]}, 3),
+        (thing(SPANNER), "spanner", {"mods": [{"keys": {}}, {"erased": {}}, {"keys": {}}]}, 2),
+        (thing(SPANNER), "spanner", {"mods": [{"erased": {}}, {"erased": {}}]}, 0),
+        (thing(SPANNER), "spanner", {"mods": [{"erased": {}}]}, 0),
+        (thing(SPANNER), "datastream", {"mods": [{}, {}]}, 1),
+        (SHAPES["bigtable"], "bigtable", {"entries": [{}, {}, {}]}, 3),
+        (SHAPES["bigtable"], "bigtable", {"entries": []}, 1),
+        (SHAPES["bigtable"], "bigtable", {}, 1),
+        (SHAPES["bigtable"], "spanner", {"mods": [{}, {}]}, 1),
+        (SHAPES["bigtable"], "bigtable", {"type": "garbage_collection", "entries": [{}, {}]}, 2),
+        (SHAPES["bigtable_keeps_garbage"], "bigtable", {"type": "garbage_collection", "entries": [{}, {}]}, 0),
+        (SHAPES["bigtable_keeps_garbage"], "bigtable", {"type": "garbage_collection", "entries": []}, 1),
+        (SHAPES["bigtable_keeps_garbage"], "bigtable", {"type": "user", "entries": [{}, {}]}, 2),
+        (SHAPES["bigtable_keeps_garbage"], "bigtable", {"type": "user"}, 1),
+        (thing(SNAPSHOTS), "snapshot", {"mods": [{}, {}], "entries": [{}, {}]}, 1),
+    ],
+)
+def test_a_record_counts_as_the_mods_or_entries_that_it_carries_and_as_one_if_it_carries_none(
+    shape: Shape, source: str, record: dict[str, Any], counted: int
+) -> None:
+    """Then it is quarantined as one. A mod that was erased is none, nor is garbage that the model does not take."""
+    life = Life(shape)
+    inputs = life.project.macros.model_inputs(life.project.node("orders"))
+    of_model = {"object": shape.object, "batch": 2, "source": source, "record": json.dumps(record)}
+    plain = of_model | {"record": '{"mods": [{}], "entries": [{}], "type": ""}'}
+    rows = [of_model, plain, plain | {"batch": 3}, plain | {"batch": 1}, plain | {"object": "another"}]
+    asked = f"select {life.project.macros.delivered_in(inputs, 2, 2)}"
+    assert answer(asked, {STAGING: rows}) == [(counted + 1,)]
+    assert answer(asked, {STAGING: rows[2:]}) == [(0,)]
 
 
 def test_a_horizon_counts_that_was_proposed_after_the_last_rebuild_or_has_been_taken(built: Life) -> None:
