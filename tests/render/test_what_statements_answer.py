@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -403,6 +404,91 @@ def test_a_key_is_lost_that_was_taken_before_it_was_given_up_in_one_transaction(
         found = asked_of_log("no_shifted_keys", *records, source=source)
         assert bool(found) is is_lost, source
         assert {(row[0], row[2]) for row in found} <= {(7, "t2")}
+
+
+def payload(key: int | None, place: int, kind: int, number: int, **said: Any) -> dict[str, Any]:
+    """Return a change record; `kind`: 0 for a delete, 1 for an insert or update; `number`: of its payload."""
+    told = f"{place} {kind} {number}"
+    sequence = f"0000/1/{place:08x}/{kind}/{number:016x}"
+    return of_log(key or 0, place, "12:00:00", _change_sequence=sequence, _change_id=told) | {"id": key} | said
+
+
+PAYLOADS: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
+    "an update that deletes and inserts": ([payload(1, 7, 0, 4), payload(1, 7, 1, 5)], []),
+    "two inserts": ([payload(1, 7, 1, 4), payload(1, 7, 1, 5)], ["7 1 4", "7 1 5"]),
+    "two deletes": ([payload(1, 7, 0, 4), payload(1, 7, 0, 5)], ["7 0 4", "7 0 5"]),
+    "two inserts of an update": (
+        [payload(1, 7, 0, 4), payload(1, 7, 1, 4), payload(1, 7, 1, 5)], ["7 1 4", "7 1 5"],
+    ),
+    "payloads that differ at their end or at their beginning alone": (
+        [payload(1, 7, 1, 0), payload(1, 7, 1, 1), payload(1, 7, 1, 15 << 60)],
+        ["7 1 0", "7 1 1", f"7 1 {15 << 60}"],
+    ),
+    "delivered twice": ([payload(1, 7, 1, 4), payload(1, 7, 1, 4, _change_id="again")], []),
+    "other places": ([payload(1, 7, 1, 4), payload(1, 8, 1, 5)], []),
+    "other keys": ([payload(1, 7, 1, 4), payload(2, 7, 1, 5)], []),
+    "no key": ([payload(None, 7, 1, 4), payload(None, 7, 1, 5)], []),
+    "not read": ([payload(1, 7, 1, 4), payload(1, 7, 1, 5, _change_error="bad")], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", [MYSQL, ORACLE])
+@pytest.mark.parametrize("case", PAYLOADS)
+def test_two_payloads_at_one_place_are_found_and_the_delete_and_the_insert_of_an_update_are_none(
+    case: str, source: str
+) -> None:
+    records, told = PAYLOADS[case]
+    found = asked_of_log("one_payload_per_sequence", *records, source=source)
+    place = f"0000/1/00000007/{told[0].split()[1]}" if told else None
+    assert [(*row[:3], json.loads(row[3])) for row in found] == ([(1, place, len(told), told)] if told else [])
+
+
+def part(sequence: str, *, last: bool, records: Any = 2, partitions: Any = 1, **said: Any) -> dict[str, Any]:
+    """Return a data change record of Spanner's, whose fields stand beside what staging says of it."""
+    return {
+        "staged_object": "Orders", "staged_batch": 1, "object": "Orders", "batch": 1, "source": "spanner",
+        "record": None, "commit_timestamp": "2026-11-21T12:00:00Z", "server_transaction_id": "t",
+        "record_sequence": sequence, "is_last_record_in_transaction_in_partition": "true" if last else "false",
+        "number_of_records_in_transaction": str(records), "number_of_partitions_in_transaction": str(partitions),
+        "transaction_tag": "", "backfill": None, **said,
+    }  # fmt: skip
+
+
+WHOLE = [part("0", last=False), part("1", last=True)]
+TRANSACTIONS: dict[str, tuple[list[dict[str, Any]], bool]] = {
+    "whole": (WHOLE, False),
+    "of one record": ([part("0", last=True, records=1)], False),
+    "the first one is missing": (WHOLE[1:], True),
+    "the last one is missing": (WHOLE[:1], True),
+    "one too many": ([*WHOLE, part("2", last=False)], True),
+    "delivered twice": ([*WHOLE, *WHOLE], False),
+    "one delivered twice, and one missing": ([WHOLE[1]] * 2, True),
+    "of two partitions": ([part(number, last=True, partitions=2) for number in "01"], False),
+    "a partition is missing": ([part("0", last=True, records=1, partitions=2)], True),
+    "a partition is open": ([part("0", last=True, partitions=2), part("1", last=False, partitions=2)], True),
+    "its records disagree": ([WHOLE[0], part("1", last=True, records=3)], True),
+    "without its id": ([part("0", last=True, records=1, server_transaction_id=None)], True),
+    "without its numbers": ([part("0", last=True, records="")], True),
+    "one is of another transaction": ([WHOLE[0], part("1", last=True, server_transaction_id="u")], True),
+    "one is of another moment": ([WHOLE[0], part("1", last=True, commit_timestamp="2026-11-21T12:00:01Z")], True),
+    "a backfill": ([part("0", last=False, backfill="true")], False),
+    "no backfill": ([part("0", last=False, backfill="false")], True),
+    "of another source": ([part("0", last=False, source="snapshot")], False),
+    "a cut": ([part("0", last=False, object="#cut")], False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TRANSACTIONS)
+def test_a_transaction_of_spanner_is_found_if_staging_has_not_just_the_records_and_partitions_that_it_tells(
+    case: str,
+) -> None:
+    records, is_found = TRANSACTIONS[case]
+    sql = Life(thing(SPANNER)).project.test("transactions_complete", "orders", which="compile")
+    # The fields of a record stand in the table already.
+    parsed = re.compile(r"lateral view explode\(array\(.*?\)\)\n    \)\) as data_change_record", re.S)
+    assert len(parsed.findall(sql)) == 1
+    fields = sql.replace("select object, batch, data_change_record.*", "select *")
+    assert bool(answer(parsed.sub("", fields), {STAGING: records})) is is_found
 
 
 # --- several sources, and deletes without a key ----------------------------------------------------------------------
