@@ -12,7 +12,7 @@ from by_sqlite import RaisedError, answer
 from plain_dbt import PlainProject, Relation
 from recorder import Recorder
 from refusals import THINGS, thing
-from shapes import MYSQL, ORACLE, SHAPES, SNAPSHOTS, SPANNER, STAGING, Life, Shape
+from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, ORACLE, SHAPES, SNAPSHOTS, SPANNER, STAGING, Life, Shape
 
 LEDGER, CHANGES = "demo.reconcile_ledger", "demo.orders__changes"
 
@@ -537,3 +537,178 @@ def test_of_copies_of_a_delete_without_a_key_the_first_batch_and_the_least_time_
         ("A", "0/1", "12:00", "b", 3, "t", 3), ("A", "0/2", "12:02", "d", 5, None, 1),
         ("B", "0/1", "12:03", "e", 6, "u", 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("place", "cell", "is_covered"),
+    [
+        ({}, {"cell_time": 9}, False), ({}, {"cell_time": 10}, True), ({}, {"cell_time": 19}, True),
+        ({}, {"cell_time": 20}, False), ({}, {"cell_time": 21}, False),
+        ({"end_time": None}, {"cell_time": 9}, False), ({"end_time": None}, {"cell_time": 10}, True),
+        ({"end_time": None}, {"cell_time": 99}, True), ({"end_time": 10}, {"cell_time": 10}, False),
+        ({}, {"qualifier": "p"}, False), ({"qualifier": None}, {"qualifier": "p"}, True),
+        ({"qualifier": None}, {"family": "g"}, False), ({}, {"family": "g"}, False), ({}, {"row_key": "s"}, False),
+        ({"qualifier": None}, {"row_key": "s"}, False), ({"qualifier": None}, {"cell_time": 20}, False),
+    ],
+)  # fmt: skip
+def test_a_delete_of_a_range_takes_the_cells_from_its_start_on_and_before_its_end(
+    place: dict[str, Any], cell: dict[str, Any], is_covered: bool
+) -> None:
+    """Its end is not in it. Without an end it takes all later cells, and without a qualifier those of the family."""
+    life = Life(Shape(BIGTABLE, CELLS, CELL_KEY))
+    column = {"row_key": "r", "family": "f", "qualifier": "q"}
+    tables = {
+        "demo.places": [column | {"start_time": 10, "end_time": 20} | place],
+        "demo.cells": [column | {"cell_time": 15} | cell],
+    }  # fmt: skip
+    keyless = life.project.macros.keyless_deletes_of(life.project.node("orders"))
+    covers = life.project.macros.delete_covers_row(keyless, "place", "cell")
+    found = answer(f"select 1 from demo.places as place inner join demo.cells as cell on {covers}", tables, structs=())
+    assert bool(found) is is_covered
+
+
+def at_address(place: str, row: str = "A", key: int | None = 1, **said: Any) -> dict[str, Any]:
+    """Return what a table of an Oracle model has of a row's address, or of a delete that names no key."""
+    return {
+        "id": key, "_row_id": row, "_change_sequence": place, "_change_batch": 5, "_change_time": "12:00",
+        "_change_id": place, "_change_transaction": "t", "_change_error": None, "_deleted": False,
+        "_change_replaces_base": True, "_change_is_undone": False, "_change_base_deleted": None, **said,
+    }  # fmt: skip
+
+
+OTHER = [at_address("0/1", "another", 9)]
+
+
+@pytest.mark.parametrize(
+    ("batch", "changes", "base", "is_pending"),
+    [
+        (5, [], [], True),
+        (6, [], [], True),
+        (4, [], [], False),  # of a batch that was purged
+        (3, [], [], False),
+        (5, [at_address("0/4")], [], False),
+        (5, [at_address("0/6")], [], True),
+        (5, [at_address("0/5")], [], True),
+        (5, [at_address("0/4", key=None)], [], True),
+        (5, [], [at_address("0/4")], False),
+        (5, [], [at_address("0/6")], True),
+        (5, [], [at_address("0/5")], True),
+    ],
+    ids=["nothing is known", "a later batch", "of the last purged batch", "of a purged batch", "an older record",
+         "a newer record", "a record of its place", "another delete without a key", "an older row", "a newer row",
+         "a row of its place"],
+)  # fmt: skip
+def test_a_row_delete_waits_if_no_record_before_it_has_its_address_and_none_can_have_been_purged(
+    batch: int, changes: list[dict[str, Any]], base: list[dict[str, Any]], is_pending: bool
+) -> None:
+    """Batches up to 4 were purged."""
+    life = Life(thing(ORACLE))
+    life.project.run("orders")
+    life.warehouse.has("demo.orders__row_deletes")
+    life.warehouse.purges = {"shop.orders": 4}
+    sql = life.project.macros.pending_rows_of(life.project.node("orders"))
+    tables = {
+        "demo.orders__row_deletes": [at_address("0/5", _change_batch=batch)],
+        CHANGES: [*OTHER, *changes], "demo.orders__base": [*OTHER, *base],
+    }  # fmt: skip
+    assert bool(answer(sql, tables)) is is_pending
+
+
+DELETE = at_address("0/5", key=None)
+MOVED = at_address("0/8", "B")
+# What a range brings, what its fold comes to, what the base table has, and which deletes earlier ranges brought.
+ROW_DELETES: dict[str, tuple[list[Any], list[Any], list[Any], list[Any], dict[str, int]]] = {
+    "nothing is known": ([DELETE], [], [], [], {"pending": 1}),
+    "one older row": ([DELETE], [], [at_address("0/4")], [], {"applied": 1, "deleted": 1}),
+    "one older row, which is deleted": (
+        [DELETE], [], [at_address("0/4", _deleted=True)], [], {"applied": 1, "tombstoned": 1},
+    ),
+    "one newer row": ([DELETE], [], [at_address("0/6")], [], {"superseded": 1}),
+    "several newer rows": ([DELETE], [], [at_address("0/6"), at_address("0/7", key=2)], [], {"superseded": 1}),
+    "a row of its place": ([DELETE], [], [at_address("0/5")], [], {"superseded": 1}),
+    "an older and a newer row": (
+        [DELETE], [], [at_address("0/4"), at_address("0/6", key=2)], [], {"applied": 1, "deleted": 1},
+    ),
+    "one row at another address": ([DELETE], [], [at_address("0/4", "B")], [], {"pending": 1}),
+    "an older row that has moved": ([DELETE, MOVED], [MOVED], [at_address("0/4")], [], {"superseded": 1}),
+    "a newer row of the range": ([DELETE, at_address("0/6")], [at_address("0/6")], [], [], {"superseded": 1}),
+    "an older row of the range": (
+        [DELETE, at_address("0/4")], [at_address("0/4", _change_is_undone=True)], [], [],
+        {"applied": 1, "tombstoned": 1},
+    ),
+    "an older row of the range, which was live before": (
+        [DELETE, at_address("0/4")], [at_address("0/4", _change_is_undone=True, _change_base_deleted=False)], [], [],
+        {"applied": 1, "deleted": 1},
+    ),
+    "an older record that lost": (
+        [DELETE, at_address("0/4"), MOVED], [MOVED], [], [], {"superseded": 1},
+    ),
+    "a record that was not read": ([DELETE, at_address("0/4", _change_error="bad")], [], [], [], {"pending": 1}),
+    "two deletes": (
+        [DELETE, at_address("0/7", key=None)], [], [at_address("0/4")], [],
+        {"applied": 1, "deleted": 1, "superseded": 1},
+    ),
+    "two deletes, and nothing else is known": (
+        [DELETE, at_address("0/7", key=None)], [], [], [], {"superseded": 1, "pending": 1},
+    ),
+    "delivered twice": ([DELETE, DELETE], [], [], [], {"pending": 1, "duplicate": 1}),
+    "known": ([DELETE], [], [at_address("0/4")], [DELETE], {"duplicate": 1}),
+    "a newer one is known": (
+        [DELETE], [], [at_address("0/4")], [at_address("0/7", key=None)], {"superseded": 1},
+    ),
+    "an older one is known, which hides the row": (
+        [DELETE], [], [at_address("0/2")], [at_address("0/3", key=None)], {"applied": 1, "tombstoned": 1},
+    ),
+    "an older one is known, which is older than the row": (
+        [DELETE], [], [at_address("0/4")], [at_address("0/3", key=None)], {"applied": 1, "deleted": 1},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ROW_DELETES)
+def test_a_row_delete_is_applied_to_an_older_row_superseded_by_newer_ones_and_else_pending(case: str) -> None:
+    """However few rows are at its address: one newer row is enough."""
+    changes, rows, base, known, expected = ROW_DELETES[case]
+    life = Life(thing(ORACLE))
+    macros, node = life.project.macros, life.project.node("orders")
+    relations = macros.model_relations(life.project.relation("orders"))
+    range_ = {"kind": "apply", "delivered": 7, "known_keyless_deletes": "`demo`.`known`" if known else None}
+    sql = macros._keyless_delete_counts(relations, macros.form_of_node(node), range_)
+    tables = {
+        relations["changes_cache"]: changes, relations["rows_cache"]: [*OTHER, *rows],
+        "demo.orders__base": [*OTHER, *base], "demo.known": known,
+    }  # fmt: skip
+    counts = dict.fromkeys(("duplicate", "superseded", "pending", "applied", "deleted", "tombstoned"), 0) | expected
+    assert answer(sql, tables, structs=("first",)) == [tuple(counts.values())]
+
+
+# --- rows of cells ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data_type", "cell", "value"),
+    [
+        ("tinyint", "00", 0), ("tinyint", "7f", 127), ("tinyint", "80", -128), ("tinyint", "ff", -1),
+        ("smallint", "7fff", 2**15 - 1), ("smallint", "8000", -(2**15)), ("smallint", "ffff", -1),
+        ("int", "00000001", 1), ("int", "7fffffff", 2**31 - 1), ("int", "80000000", -(2**31)), ("int", "ffffffff", -1),
+        ("int", "8fffffff", -(2**31) + 2**28 - 1), ("int", "90000000", -(2**31) + 2**28),
+        ("bigint", "0000000000000100", 256), ("bigint", "7fffffffffffffff", 2**63 - 1),
+        ("bigint", "8000000000000000", -(2**63)), ("bigint", "fffffffffffffffe", -2),
+        ("int", "000001", None), ("int", "0000000001", None), ("int", "", None), ("bigint", "00000001", None),
+    ],
+)  # fmt: skip
+def test_big_endian_bytes_are_the_number_of_just_so_many_bytes_with_its_sign(
+    data_type: str, cell: str, value: int | None
+) -> None:
+    """Else the column is NULL and named; and so it is though an older cell could be read."""
+    columns = [{"name": "number", "cell": "f:n", "data_type": data_type, "encoding": "big_endian"}]
+    sql = PlainProject(Recorder(), "demo").macros.bigtable_rows(Relation("demo", "cells"), columns)
+    cells = [
+        {"row_key": "r", "family": family, "qualifier": qualifier, "cell_time": time, "value": of}
+        for family, qualifier, time, of in [
+            ("f", b"n", 2, bytes.fromhex(cell)), ("f", b"n", 1, b"\0" * 4), ("g", b"n", 3, b"\1"),
+            ("f", b"o", 3, b"\1"),
+        ]
+    ]  # fmt: skip
+    undecoded = None if value is not None else '["number"]'
+    assert answer(sql, {"demo.cells": cells}) == [("r", value, undecoded)]
