@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import pytest
+from by_sqlite import answer
 from plain_dbt import PlainProject
 from reconcile_jobs.proofs.canonical_form import _ALIASES as ALIASES
 from reconcile_jobs.snapshots.snapshot_jdbc import _ROUNDED
@@ -145,3 +146,17 @@ def test_a_table_whose_nested_bytes_an_earlier_version_read_must_be_rebuilt(data
     earlier = {"id": "bigint", "part": data_type}
     digest = hashlib.md5(json.dumps(earlier, sort_keys=True).encode()).hexdigest()
     assert (life.project.macros.digest_of_columns(columns) != digest) is is_other
+
+
+@pytest.mark.parametrize(("microseconds", "text"), [
+    (0, "00:00:00.000000"), (1, "00:00:00.000001"), (999_999, "00:00:00.999999"), (1_000_000, "00:00:01.000000"),
+    (59_999_999, "00:00:59.999999"), (60_000_000, "00:01:00.000000"), (3_599_999_999, "00:59:59.999999"),
+    (3_600_000_000, "01:00:00.000000"), (28_800_000_000, "08:00:00.000000"), (35_999_999_999, "09:59:59.999999"),
+    (36_000_000_000, "10:00:00.000000"), (359_999_999_999, "99:59:59.999999"), (360_000_000_000, "100:00:00.000000"),
+    (3_020_399_000_000, "838:59:59.000000"), (-1, "-00:00:00.000001"), (-28_800_000_000, "-08:00:00.000000"),
+    (-36_000_000_000, "-10:00:00.000000"), (-3_020_399_000_000, "-838:59:59.000000"),
+    (-(2**63), "-2562047788:00:54.775808"),
+])  # fmt: skip
+def test_a_time_of_mysql_has_two_digits_of_hours_or_more_and_six_of_microseconds(microseconds: int, text: str) -> None:
+    sql = PlainProject(Recorder(), "demo").macros._text_of_microseconds(f"'{microseconds}'")
+    assert answer(f"select {sql}", {}) == [(text,)]

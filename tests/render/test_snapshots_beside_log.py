@@ -1,4 +1,4 @@
-"""Which batches a run reads when its range has a snapshot beside the log."""
+"""A snapshot beside the log: which batches a run reads, and which changes lie before the snapshot."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from by_sqlite import answer
 from shapes import BESIDE_SPANNER, ORDERS, SHAPES, SPANNER, Life
 
 LARGE = dict(SHAPES["postgresql_beside_a_large_snapshot"].snapshot)
@@ -112,3 +113,69 @@ def test_types_that_a_macro_was_given_are_compared_with_the_declared_ones() -> N
     assert compares(arguments=f", columns={given}")
     given[0] = {"name": "id", "data_type": "int"}
     assert not compares(arguments=f", columns={given}")
+
+
+# --- on which side of a snapshot a change lies ------------------------------------------------------------------------
+
+
+def side(kind: str, position: str, place: str, hour: int = 12, *, backfill: bool = False) -> str:
+    """Return the side of a change at a place in the log; the snapshot was taken at 12, give or take an hour."""
+    of_position = {
+        "kind": kind, "value": position, "taken_at": "12", "from": "11", "to": "13", "contains_backfills_until": "13",
+    }  # fmt: skip
+    sql = Life(SHAPES["postgresql"]).project.macros.side_of(of_position, {"objects": {}})
+    change = {"_change_place": f"0000/{0 if backfill else 1}/{place}/1/{'f' * 16}", "_change_time": hour}
+    ((found,),) = answer(f"select {sql} from demo.changes", {"demo.changes": [change]})
+    return str(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "is_contained"),
+    [
+        ("00000025:00000728:0003", True), ("00000025:00000728:0002", True), ("00000025:00000728:0004", False),
+        ("00000025:00000728:0005", False), ("00000025:00000727:FFFF", True), ("00000025:00000729:0001", False),
+        ("00000024:FFFFFFFF:0001", True), ("00000026:00000001:0001", False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("position", ["0x00000025000007280003", "0X00000025000007280003", "00000025000007280003"])
+def test_a_change_of_sql_server_is_contained_up_to_the_slot_of_the_snapshot_and_not_after_it(
+    position: str, change: str, is_contained: bool
+) -> None:
+    """The log has slots of four digits, and the order has eight."""
+    place = "/".join(f"{int(part, 16):08X}" for part in change.split(":"))
+    assert side("lsn", position, place) == ("before" if is_contained else "uncertain")
+    assert side("lsn", position, place, hour=13) == ("before" if is_contained else "uncertain")
+    assert side("lsn", position, place, hour=14) == ("before" if is_contained else "after")
+    assert side("lsn", position, place, hour=10) == "before"
+
+
+@pytest.mark.parametrize(("change", "expected"), [(99, "before"), (100, "before"), (101, "after"), (1000, "after")])
+def test_a_change_of_oracle_is_contained_up_to_the_scn_if_it_is_of_long_before(change: int, expected: str) -> None:
+    """Its transaction may be committed later."""
+    place = f"{change:016X}/0000AABB/00000001/00000001"
+    assert side("scn", "100", place, hour=10) == expected
+    assert side("scn", "100", place, hour=11) == ("uncertain" if expected == "before" else "after")
+
+
+@pytest.mark.parametrize(
+    ("file", "place", "expected"),
+    [
+        (1000000, 499, "before"), (1000000, 500, "uncertain"), (1000000, 501, "after"), (1000000, 1000, "after"),
+        (999999, 99999, "before"), (1000001, 4, "after"),
+    ],
+)  # fmt: skip
+def test_a_change_of_mysql_is_contained_before_the_place_of_the_snapshot(file: int, place: int, expected: str) -> None:
+    """The very place may be the end of a change, or the beginning of the next one: of an old change it is the end."""
+    at = f"{file:016X}/{place:016X}"
+    assert side("binlog", "mysql8-bin.1000000:500", at) == expected
+    assert side("binlog", "mysql8-bin.1000000:500", at, hour=11) == expected
+    of_old = "before" if expected == "uncertain" else expected
+    assert side("binlog", "mysql8-bin.1000000:500", at, hour=10) == of_old
+
+
+@pytest.mark.parametrize("kind", ["lsn", "scn", "binlog"])
+@pytest.mark.parametrize(("hour", "expected"), [(10, "before"), (13, "before"), (14, "uncertain")])
+def test_a_backfill_row_is_contained_by_the_time_of_its_reading_alone(kind: str, hour: int, expected: str) -> None:
+    positions = {"lsn": "0x00000025000007280003", "scn": "100", "binlog": "bin.1:500"}
+    for place in ("0000000000000001", "FFFFFFFFFFFFFFFF"):
+        assert side(kind, positions[kind], place, hour, backfill=True) == expected

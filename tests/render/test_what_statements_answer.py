@@ -1,8 +1,9 @@
-"""What statements of the account, of the log and of comparisons answer, of rows that a test makes up."""
+"""What statements of the account, of the log, of comparisons and of cells answer, of rows that a test makes up."""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from by_sqlite import RaisedError, answer
 from plain_dbt import PlainProject, Relation
 from recorder import Recorder
 from refusals import THINGS, thing
-from shapes import MYSQL, ORACLE, SHAPES, STAGING, Life
+from shapes import BIGTABLE, CELL_KEY, CELLS, MYSQL, ORACLE, SHAPES, SNAPSHOTS, SPANNER, STAGING, Life, Shape
 
 LEDGER, CHANGES = "demo.reconcile_ledger", "demo.orders__changes"
 
@@ -125,6 +126,78 @@ def test_the_first_range_of_which_staging_has_fewer_records_than_were_delivered_
     relations = macros.model_relations(built.project.relation("orders"))
     sql = macros.lost_records(relations, macros.model_inputs(node), "", first)
     assert answer(sql, {LEDGER: [*RANGES, *more], **staged(**there)}) == lost
+
+
+@pytest.mark.parametrize(
+    ("ledger", "waiting"),
+    [
+        ([], [4, 5, 6, 7]),
+        ([line("apply", 1, 5, 1)], [6, 7]),
+        ([line("apply", 1, 5, 1), line("snapshot", 3, 3, 2)], [6, 7]),  # beside the log, in batch 3
+        ([line("apply", 1, 5, 1), line("erasure", 3, 3, 2)], [6, 7]),
+        ([line("apply", 1, 5, 1), line("snapshot", 9, 9, 2), line("erasure", 9, 9, 3)], [6, 7]),
+        ([line("apply", 1, 5, 1), line("replay", 4, 6, 2)], [7]),
+        ([line("apply", 1, 7, 1), line("rebuild", 1, 5, 2)], [6, 7]),
+        ([line("apply", 1, 7), line("apply", 1, 4, 1)], [5, 6, 7]),  # an earlier version's, of whatever time
+        ([line("apply", 1, 7, 1)], []),
+        ([line("apply", 1, 7, 1, relation="demo.others")], [4, 5, 6, 7]),
+    ],
+    ids=["no account", "a run", "a snapshot", "an erasure", "both, of later batches", "a replay", "a rebuild",
+         "an earlier version", "all", "another model"],
+)  # fmt: skip
+def test_records_wait_that_are_of_later_batches_than_those_of_the_last_run_of_the_model(
+    built: Life, ledger: list[dict[str, Any]], waiting: list[int]
+) -> None:
+    """Neither a snapshot nor an erasure is such a run: they have rows of their own beside it."""
+    macros = built.project.macros
+    staging = [
+        {"object": name, "batch": batch, "appended_at": batch, "record": "{}"}
+        for name in ("shop.orders", "shop.others") for batch in (4, 5, 6, 7)
+    ]  # fmt: skip
+    (readers,) = macros._accounts_by_staging([built.project.node("orders")]).values()
+    sql = macros._not_applied(Relation(*STAGING.split(".")), readers)
+    others = [line("apply", 1, 1, 1, relation="demo.any")]
+    found = answer(sql, {STAGING: staging, LEDGER: [*others, *ledger]}, structs=("metadata",))
+    assert sorted(found) == [("demo.orders", batch, batch) for batch in waiting]
+
+
+@pytest.mark.parametrize(
+    ("shape", "source", "record", "counted"),
+    [
+        (thing(SPANNER), "spanner", {"mods": [{"keys": {}}, {"keys": {}}, {"keys": {}}]}, 3),
+        (thing(SPANNER), "spanner", {"mods": [{"keys": {}}]}, 1),
+        (thing(SPANNER), "spanner", {"mods": []}, 1),
+        (thing(SPANNER), "spanner", {"mods": None}, 1),
+        (thing(SPANNER), "spanner", {}, 1),
+        (thing(SPANNER), "spanner", {"mods": [1, None, "a"]}, 3),
+        (thing(SPANNER), "spanner", {"mods": [{"keys": {}}, {"erased": {}}, {"keys": {}}]}, 2),
+        (thing(SPANNER), "spanner", {"mods": [{"erased": {}}, {"erased": {}}]}, 0),
+        (thing(SPANNER), "spanner", {"mods": [{"erased": {}}]}, 0),
+        (thing(SPANNER), "datastream", {"mods": [{}, {}]}, 1),
+        (SHAPES["bigtable"], "bigtable", {"entries": [{}, {}, {}]}, 3),
+        (SHAPES["bigtable"], "bigtable", {"entries": []}, 1),
+        (SHAPES["bigtable"], "bigtable", {}, 1),
+        (SHAPES["bigtable"], "spanner", {"mods": [{}, {}]}, 1),
+        (SHAPES["bigtable"], "bigtable", {"type": "garbage_collection", "entries": [{}, {}]}, 2),
+        (SHAPES["bigtable_keeps_garbage"], "bigtable", {"type": "garbage_collection", "entries": [{}, {}]}, 0),
+        (SHAPES["bigtable_keeps_garbage"], "bigtable", {"type": "garbage_collection", "entries": []}, 1),
+        (SHAPES["bigtable_keeps_garbage"], "bigtable", {"type": "user", "entries": [{}, {}]}, 2),
+        (SHAPES["bigtable_keeps_garbage"], "bigtable", {"type": "user"}, 1),
+        (thing(SNAPSHOTS), "snapshot", {"mods": [{}, {}], "entries": [{}, {}]}, 1),
+    ],
+)
+def test_a_record_counts_as_the_mods_or_entries_that_it_carries_and_as_one_if_it_carries_none(
+    shape: Shape, source: str, record: dict[str, Any], counted: int
+) -> None:
+    """Then it is quarantined as one. A mod that was erased is none, nor is garbage that the model does not take."""
+    life = Life(shape)
+    inputs = life.project.macros.model_inputs(life.project.node("orders"))
+    of_model = {"object": shape.object, "batch": 2, "source": source, "record": json.dumps(record)}
+    plain = of_model | {"record": '{"mods": [{}], "entries": [{}], "type": ""}'}
+    rows = [of_model, plain, plain | {"batch": 3}, plain | {"batch": 1}, plain | {"object": "another"}]
+    asked = f"select {life.project.macros.delivered_in(inputs, 2, 2)}"
+    assert answer(asked, {STAGING: rows}) == [(counted + 1,)]
+    assert answer(asked, {STAGING: rows[2:]}) == [(0,)]
 
 
 def test_a_horizon_counts_that_was_proposed_after_the_last_rebuild_or_has_been_taken(built: Life) -> None:
@@ -333,6 +406,91 @@ def test_a_key_is_lost_that_was_taken_before_it_was_given_up_in_one_transaction(
         assert {(row[0], row[2]) for row in found} <= {(7, "t2")}
 
 
+def payload(key: int | None, place: int, kind: int, number: int, **said: Any) -> dict[str, Any]:
+    """Return a change record; `kind`: 0 for a delete, 1 for an insert or update; `number`: of its payload."""
+    told = f"{place} {kind} {number}"
+    sequence = f"0000/1/{place:08x}/{kind}/{number:016x}"
+    return of_log(key or 0, place, "12:00:00", _change_sequence=sequence, _change_id=told) | {"id": key} | said
+
+
+PAYLOADS: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
+    "an update that deletes and inserts": ([payload(1, 7, 0, 4), payload(1, 7, 1, 5)], []),
+    "two inserts": ([payload(1, 7, 1, 4), payload(1, 7, 1, 5)], ["7 1 4", "7 1 5"]),
+    "two deletes": ([payload(1, 7, 0, 4), payload(1, 7, 0, 5)], ["7 0 4", "7 0 5"]),
+    "two inserts of an update": (
+        [payload(1, 7, 0, 4), payload(1, 7, 1, 4), payload(1, 7, 1, 5)], ["7 1 4", "7 1 5"],
+    ),
+    "payloads that differ at their end or at their beginning alone": (
+        [payload(1, 7, 1, 0), payload(1, 7, 1, 1), payload(1, 7, 1, 15 << 60)],
+        ["7 1 0", "7 1 1", f"7 1 {15 << 60}"],
+    ),
+    "delivered twice": ([payload(1, 7, 1, 4), payload(1, 7, 1, 4, _change_id="again")], []),
+    "other places": ([payload(1, 7, 1, 4), payload(1, 8, 1, 5)], []),
+    "other keys": ([payload(1, 7, 1, 4), payload(2, 7, 1, 5)], []),
+    "no key": ([payload(None, 7, 1, 4), payload(None, 7, 1, 5)], []),
+    "not read": ([payload(1, 7, 1, 4), payload(1, 7, 1, 5, _change_error="bad")], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", [MYSQL, ORACLE])
+@pytest.mark.parametrize("case", PAYLOADS)
+def test_two_payloads_at_one_place_are_found_and_the_delete_and_the_insert_of_an_update_are_none(
+    case: str, source: str
+) -> None:
+    records, told = PAYLOADS[case]
+    found = asked_of_log("one_payload_per_sequence", *records, source=source)
+    place = f"0000/1/00000007/{told[0].split()[1]}" if told else None
+    assert [(*row[:3], json.loads(row[3])) for row in found] == ([(1, place, len(told), told)] if told else [])
+
+
+def part(sequence: str, *, last: bool, records: Any = 2, partitions: Any = 1, **said: Any) -> dict[str, Any]:
+    """Return a data change record of Spanner's, whose fields stand beside what staging says of it."""
+    return {
+        "staged_object": "Orders", "staged_batch": 1, "object": "Orders", "batch": 1, "source": "spanner",
+        "record": None, "commit_timestamp": "2026-11-21T12:00:00Z", "server_transaction_id": "t",
+        "record_sequence": sequence, "is_last_record_in_transaction_in_partition": "true" if last else "false",
+        "number_of_records_in_transaction": str(records), "number_of_partitions_in_transaction": str(partitions),
+        "transaction_tag": "", "backfill": None, **said,
+    }  # fmt: skip
+
+
+WHOLE = [part("0", last=False), part("1", last=True)]
+TRANSACTIONS: dict[str, tuple[list[dict[str, Any]], bool]] = {
+    "whole": (WHOLE, False),
+    "of one record": ([part("0", last=True, records=1)], False),
+    "the first one is missing": (WHOLE[1:], True),
+    "the last one is missing": (WHOLE[:1], True),
+    "one too many": ([*WHOLE, part("2", last=False)], True),
+    "delivered twice": ([*WHOLE, *WHOLE], False),
+    "one delivered twice, and one missing": ([WHOLE[1]] * 2, True),
+    "of two partitions": ([part(number, last=True, partitions=2) for number in "01"], False),
+    "a partition is missing": ([part("0", last=True, records=1, partitions=2)], True),
+    "a partition is open": ([part("0", last=True, partitions=2), part("1", last=False, partitions=2)], True),
+    "its records disagree": ([WHOLE[0], part("1", last=True, records=3)], True),
+    "without its id": ([part("0", last=True, records=1, server_transaction_id=None)], True),
+    "without its numbers": ([part("0", last=True, records="")], True),
+    "one is of another transaction": ([WHOLE[0], part("1", last=True, server_transaction_id="u")], True),
+    "one is of another moment": ([WHOLE[0], part("1", last=True, commit_timestamp="2026-11-21T12:00:01Z")], True),
+    "a backfill": ([part("0", last=False, backfill="true")], False),
+    "no backfill": ([part("0", last=False, backfill="false")], True),
+    "of another source": ([part("0", last=False, source="snapshot")], False),
+    "a cut": ([part("0", last=False, object="#cut")], False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TRANSACTIONS)
+def test_a_transaction_of_spanner_is_found_if_staging_has_not_just_the_records_and_partitions_that_it_tells(
+    case: str,
+) -> None:
+    records, is_found = TRANSACTIONS[case]
+    sql = Life(thing(SPANNER)).project.test("transactions_complete", "orders", which="compile")
+    # The fields of a record stand in the table already.
+    parsed = re.compile(r"lateral view explode\(array\(.*?\)\)\n    \)\) as data_change_record", re.S)
+    assert len(parsed.findall(sql)) == 1
+    fields = sql.replace("select object, batch, data_change_record.*", "select *")
+    assert bool(answer(parsed.sub("", fields), {STAGING: records})) is is_found
+
+
 # --- several sources, and deletes without a key ----------------------------------------------------------------------
 
 
@@ -379,3 +537,178 @@ def test_of_copies_of_a_delete_without_a_key_the_first_batch_and_the_least_time_
         ("A", "0/1", "12:00", "b", 3, "t", 3), ("A", "0/2", "12:02", "d", 5, None, 1),
         ("B", "0/1", "12:03", "e", 6, "u", 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("place", "cell", "is_covered"),
+    [
+        ({}, {"cell_time": 9}, False), ({}, {"cell_time": 10}, True), ({}, {"cell_time": 19}, True),
+        ({}, {"cell_time": 20}, False), ({}, {"cell_time": 21}, False),
+        ({"end_time": None}, {"cell_time": 9}, False), ({"end_time": None}, {"cell_time": 10}, True),
+        ({"end_time": None}, {"cell_time": 99}, True), ({"end_time": 10}, {"cell_time": 10}, False),
+        ({}, {"qualifier": "p"}, False), ({"qualifier": None}, {"qualifier": "p"}, True),
+        ({"qualifier": None}, {"family": "g"}, False), ({}, {"family": "g"}, False), ({}, {"row_key": "s"}, False),
+        ({"qualifier": None}, {"row_key": "s"}, False), ({"qualifier": None}, {"cell_time": 20}, False),
+    ],
+)  # fmt: skip
+def test_a_delete_of_a_range_takes_the_cells_from_its_start_on_and_before_its_end(
+    place: dict[str, Any], cell: dict[str, Any], is_covered: bool
+) -> None:
+    """Its end is not in it. Without an end it takes all later cells, and without a qualifier those of the family."""
+    life = Life(Shape(BIGTABLE, CELLS, CELL_KEY))
+    column = {"row_key": "r", "family": "f", "qualifier": "q"}
+    tables = {
+        "demo.places": [column | {"start_time": 10, "end_time": 20} | place],
+        "demo.cells": [column | {"cell_time": 15} | cell],
+    }  # fmt: skip
+    keyless = life.project.macros.keyless_deletes_of(life.project.node("orders"))
+    covers = life.project.macros.delete_covers_row(keyless, "place", "cell")
+    found = answer(f"select 1 from demo.places as place inner join demo.cells as cell on {covers}", tables, structs=())
+    assert bool(found) is is_covered
+
+
+def at_address(place: str, row: str = "A", key: int | None = 1, **said: Any) -> dict[str, Any]:
+    """Return what a table of an Oracle model has of a row's address, or of a delete that names no key."""
+    return {
+        "id": key, "_row_id": row, "_change_sequence": place, "_change_batch": 5, "_change_time": "12:00",
+        "_change_id": place, "_change_transaction": "t", "_change_error": None, "_deleted": False,
+        "_change_replaces_base": True, "_change_is_undone": False, "_change_base_deleted": None, **said,
+    }  # fmt: skip
+
+
+OTHER = [at_address("0/1", "another", 9)]
+
+
+@pytest.mark.parametrize(
+    ("batch", "changes", "base", "is_pending"),
+    [
+        (5, [], [], True),
+        (6, [], [], True),
+        (4, [], [], False),  # of a batch that was purged
+        (3, [], [], False),
+        (5, [at_address("0/4")], [], False),
+        (5, [at_address("0/6")], [], True),
+        (5, [at_address("0/5")], [], True),
+        (5, [at_address("0/4", key=None)], [], True),
+        (5, [], [at_address("0/4")], False),
+        (5, [], [at_address("0/6")], True),
+        (5, [], [at_address("0/5")], True),
+    ],
+    ids=["nothing is known", "a later batch", "of the last purged batch", "of a purged batch", "an older record",
+         "a newer record", "a record of its place", "another delete without a key", "an older row", "a newer row",
+         "a row of its place"],
+)  # fmt: skip
+def test_a_row_delete_waits_if_no_record_before_it_has_its_address_and_none_can_have_been_purged(
+    batch: int, changes: list[dict[str, Any]], base: list[dict[str, Any]], is_pending: bool
+) -> None:
+    """Batches up to 4 were purged."""
+    life = Life(thing(ORACLE))
+    life.project.run("orders")
+    life.warehouse.has("demo.orders__row_deletes")
+    life.warehouse.purges = {"shop.orders": 4}
+    sql = life.project.macros.pending_rows_of(life.project.node("orders"))
+    tables = {
+        "demo.orders__row_deletes": [at_address("0/5", _change_batch=batch)],
+        CHANGES: [*OTHER, *changes], "demo.orders__base": [*OTHER, *base],
+    }  # fmt: skip
+    assert bool(answer(sql, tables)) is is_pending
+
+
+DELETE = at_address("0/5", key=None)
+MOVED = at_address("0/8", "B")
+# What a range brings, what its fold comes to, what the base table has, and which deletes earlier ranges brought.
+ROW_DELETES: dict[str, tuple[list[Any], list[Any], list[Any], list[Any], dict[str, int]]] = {
+    "nothing is known": ([DELETE], [], [], [], {"pending": 1}),
+    "one older row": ([DELETE], [], [at_address("0/4")], [], {"applied": 1, "deleted": 1}),
+    "one older row, which is deleted": (
+        [DELETE], [], [at_address("0/4", _deleted=True)], [], {"applied": 1, "tombstoned": 1},
+    ),
+    "one newer row": ([DELETE], [], [at_address("0/6")], [], {"superseded": 1}),
+    "several newer rows": ([DELETE], [], [at_address("0/6"), at_address("0/7", key=2)], [], {"superseded": 1}),
+    "a row of its place": ([DELETE], [], [at_address("0/5")], [], {"superseded": 1}),
+    "an older and a newer row": (
+        [DELETE], [], [at_address("0/4"), at_address("0/6", key=2)], [], {"applied": 1, "deleted": 1},
+    ),
+    "one row at another address": ([DELETE], [], [at_address("0/4", "B")], [], {"pending": 1}),
+    "an older row that has moved": ([DELETE, MOVED], [MOVED], [at_address("0/4")], [], {"superseded": 1}),
+    "a newer row of the range": ([DELETE, at_address("0/6")], [at_address("0/6")], [], [], {"superseded": 1}),
+    "an older row of the range": (
+        [DELETE, at_address("0/4")], [at_address("0/4", _change_is_undone=True)], [], [],
+        {"applied": 1, "tombstoned": 1},
+    ),
+    "an older row of the range, which was live before": (
+        [DELETE, at_address("0/4")], [at_address("0/4", _change_is_undone=True, _change_base_deleted=False)], [], [],
+        {"applied": 1, "deleted": 1},
+    ),
+    "an older record that lost": (
+        [DELETE, at_address("0/4"), MOVED], [MOVED], [], [], {"superseded": 1},
+    ),
+    "a record that was not read": ([DELETE, at_address("0/4", _change_error="bad")], [], [], [], {"pending": 1}),
+    "two deletes": (
+        [DELETE, at_address("0/7", key=None)], [], [at_address("0/4")], [],
+        {"applied": 1, "deleted": 1, "superseded": 1},
+    ),
+    "two deletes, and nothing else is known": (
+        [DELETE, at_address("0/7", key=None)], [], [], [], {"superseded": 1, "pending": 1},
+    ),
+    "delivered twice": ([DELETE, DELETE], [], [], [], {"pending": 1, "duplicate": 1}),
+    "known": ([DELETE], [], [at_address("0/4")], [DELETE], {"duplicate": 1}),
+    "a newer one is known": (
+        [DELETE], [], [at_address("0/4")], [at_address("0/7", key=None)], {"superseded": 1},
+    ),
+    "an older one is known, which hides the row": (
+        [DELETE], [], [at_address("0/2")], [at_address("0/3", key=None)], {"applied": 1, "tombstoned": 1},
+    ),
+    "an older one is known, which is older than the row": (
+        [DELETE], [], [at_address("0/4")], [at_address("0/3", key=None)], {"applied": 1, "deleted": 1},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ROW_DELETES)
+def test_a_row_delete_is_applied_to_an_older_row_superseded_by_newer_ones_and_else_pending(case: str) -> None:
+    """However few rows are at its address: one newer row is enough."""
+    changes, rows, base, known, expected = ROW_DELETES[case]
+    life = Life(thing(ORACLE))
+    macros, node = life.project.macros, life.project.node("orders")
+    relations = macros.model_relations(life.project.relation("orders"))
+    range_ = {"kind": "apply", "delivered": 7, "known_keyless_deletes": "`demo`.`known`" if known else None}
+    sql = macros._keyless_delete_counts(relations, macros.form_of_node(node), range_)
+    tables = {
+        relations["changes_cache"]: changes, relations["rows_cache"]: [*OTHER, *rows],
+        "demo.orders__base": [*OTHER, *base], "demo.known": known,
+    }  # fmt: skip
+    counts = dict.fromkeys(("duplicate", "superseded", "pending", "applied", "deleted", "tombstoned"), 0) | expected
+    assert answer(sql, tables, structs=("first",)) == [tuple(counts.values())]
+
+
+# --- rows of cells ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data_type", "cell", "value"),
+    [
+        ("tinyint", "00", 0), ("tinyint", "7f", 127), ("tinyint", "80", -128), ("tinyint", "ff", -1),
+        ("smallint", "7fff", 2**15 - 1), ("smallint", "8000", -(2**15)), ("smallint", "ffff", -1),
+        ("int", "00000001", 1), ("int", "7fffffff", 2**31 - 1), ("int", "80000000", -(2**31)), ("int", "ffffffff", -1),
+        ("int", "8fffffff", -(2**31) + 2**28 - 1), ("int", "90000000", -(2**31) + 2**28),
+        ("bigint", "0000000000000100", 256), ("bigint", "7fffffffffffffff", 2**63 - 1),
+        ("bigint", "8000000000000000", -(2**63)), ("bigint", "fffffffffffffffe", -2),
+        ("int", "000001", None), ("int", "0000000001", None), ("int", "", None), ("bigint", "00000001", None),
+    ],
+)  # fmt: skip
+def test_big_endian_bytes_are_the_number_of_just_so_many_bytes_with_its_sign(
+    data_type: str, cell: str, value: int | None
+) -> None:
+    """Else the column is NULL and named; and so it is though an older cell could be read."""
+    columns = [{"name": "number", "cell": "f:n", "data_type": data_type, "encoding": "big_endian"}]
+    sql = PlainProject(Recorder(), "demo").macros.bigtable_rows(Relation("demo", "cells"), columns)
+    cells = [
+        {"row_key": "r", "family": family, "qualifier": qualifier, "cell_time": time, "value": of}
+        for family, qualifier, time, of in [
+            ("f", b"n", 2, bytes.fromhex(cell)), ("f", b"n", 1, b"\0" * 4), ("g", b"n", 3, b"\1"),
+            ("f", b"o", 3, b"\1"),
+        ]
+    ]  # fmt: skip
+    undecoded = None if value is not None else '["number"]'
+    assert answer(sql, {"demo.cells": cells}) == [("r", value, undecoded)]
