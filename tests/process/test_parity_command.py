@@ -28,13 +28,13 @@ class Outputs:
         self.results.append(json.loads(json.dumps(values)))
 
 
-def ran(run: str, model: str, verdict: str, at: int, test: str = "parity") -> tuple[Any, ...]:
+def ran(run: str, model: str, verdict: str, at: int, test: str = "parity", source: str = "lake") -> tuple[Any, ...]:
     counts = [int(verdict == kind) for kind in ("confirmed", "unprovable", "in_flight")]
     return (
         run,
         f"{test}_{model}",
         f"shop.{model}",
-        f"lake.{model}_source",
+        f"{source}.{model}_source",
         verdict,
         10,
         10 - sum(counts),
@@ -57,6 +57,9 @@ def results(spark: SparkSession) -> None:
         ran("first", "orders", "match", 1, "parity_of_totals"),
         ran("third", "customers", "unprovable", 3),
         ran("third", "carts", "in_flight", 3),
+        # One test with two sources.
+        ran("fourth", "bills", "in_flight", 4, source="oracle"),
+        ran("fourth", "bills", "match", 5),
     ]
     spark.createDataFrame(rows, COLUMNS).write.format(file_format()).saveAsTable(RESULTS)
 
@@ -68,13 +71,15 @@ def results(spark: SparkSession) -> None:
         (["--relation", "shop.lines"], None, (1, 10, 10)),
         (["--run", "first"], DataError, (4, 40, 38)),
         (["--run", "second"], Fault, (2, 20, 19)),
-        ([], Undecided, (5, 50, 48)),
+        (["--relation", "shop.bills"], Fault, (2, 20, 19)),
+        ([], Undecided, (7, 70, 67)),
     ],
     ids=[
         "a model that matches now",
         "one of the run before",
         "confirmed before unprovable",
         "in flight",
+        "in flight with one source, though it matches another one",
         "unprovable before in flight, the newest of each",
     ],
 )
