@@ -46,7 +46,10 @@ ID = ("Id", 2, True)
 
 @pytest.mark.parametrize(
     ("columns", "read"),
-    [([], [ID]), (["Note"], [("Note", 1, False), ID]), (["Total", "Note"], [("Note", 1, False), ID, ("Total", 3, False)])],
+    [
+        ([], [ID]), (["Note"], [("Note", 1, False), ID]),
+        (["Total", "Note"], [("Note", 1, False), ID, ("Total", 3, False)]),
+    ],
     ids=["the key alone", "one column", "all columns, by name"],
 )  # fmt: skip
 def test_of_a_table_of_which_single_columns_are_watched_they_and_the_key_are_read(columns: list[str], read: Any):
