@@ -497,7 +497,9 @@ class ErasureTables:
         if "quarantine_reasons" not in table.columns:
             return 0
         rows = table.where(f"{of_model} AND size(quarantine_reasons) > 0")
-        rows = rows.selectExpr("entry", "unix_micros(recorded_at) AS micros", "to_json(quarantine_reasons) AS reasons")
+        # With each NULL, as what becomes of a reason has it: else each row would look as if it had to change.
+        reasons_in_json = "to_json(quarantine_reasons, map('ignoreNullFields', 'false')) AS reasons"
+        rows = rows.selectExpr("entry", "unix_micros(recorded_at) AS micros", reasons_in_json)
         noted = [(row.entry, row.micros, json.loads(row.reasons)) for row in rows.collect()]
         of_reasons = {each["batch"] for _, _, reasons in noted for reason in reasons for each in reason["batches"]}
         left = [
