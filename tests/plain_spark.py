@@ -30,6 +30,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import Row
 from reconcile_jobs import table_formats
 from reconcile_jobs.staging import Staging
+from sqlite_functions import teach
 
 _PAIR = re.compile(r"'((?:[^'\\]|\\.)*)' = '((?:[^'\\]|\\.)*)'")
 _NAME = re.compile(r"`?(\w+)`?\.`?(\w+)`?")
@@ -37,25 +38,11 @@ _NAME = re.compile(r"`?(\w+)`?\.`?(\w+)`?")
 Rows = list[dict[str, Any]]
 
 
-class _CountIf:
-    """SQL's count_if."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def step(self, condition: Any) -> None:
-        self.count += bool(condition)
-
-    def finalize(self) -> int:
-        return self.count
-
-
 def _select(rows: Rows, what: str, where: str = "true") -> Rows:
     """Return what an SQL expression makes of rows."""
     columns = list(rows[0]) if rows else ["record", "source", "object", "origin", "batch", "appended_at"]
     with sqlite3.connect(":memory:") as base:
-        base.create_function("get_json_object", 2, lambda text, path: json.loads(text).get(path.removeprefix("$.")))
-        base.create_aggregate("count_if", 1, _CountIf)  # type: ignore[arg-type]
+        teach(base)
         base.execute(f"CREATE TABLE t ({', '.join(columns)})")
         marks = ", ".join("?" * len(columns))
         base.executemany(f"INSERT INTO t VALUES ({marks})", [tuple(row.values()) for row in rows])

@@ -9,6 +9,8 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import sqlite_functions
+
 _FIELD = re.compile(r"(?:.* as )?(?:\w+\.)?`?(\w+)`?\s*$", re.S)
 _WHERE = re.compile(r"\bwhere\b")
 # What Spark says in other words, where one word for another is enough. SQLite casts a text that is no number to 0.
@@ -86,9 +88,7 @@ def _teach(database: sqlite3.Connection, raised: list[str]) -> None:
     database.create_function("date_format", 2, lambda time, _: time)
     # Hours of one month.
     database.create_function("date_trunc", 2, lambda _, time: 24 * int(time[8:10]) + int(time[11:13]))
-    database.create_function(
-        "get_json_object", 2, lambda text, path: _at(json.loads(text), path.removeprefix("$.").split("."))
-    )
+    sqlite_functions.teach(database)
     database.create_function("to_json", 1, lambda of: json.dumps(json.loads(of)[1]))
     database.create_function("map", -1, lambda *_: None)
     database.create_function("from_json", 3, lambda text, *_: _of_fields(json.loads(text)))
@@ -100,17 +100,10 @@ def _teach(database: sqlite3.Connection, raised: list[str]) -> None:
         database.create_function(name, -1, functools.partial(_of_lists, gives))
     database.create_function("array", -1, lambda *values: json.dumps(values))
     database.create_function("greatest", -1, lambda *numbers: max((n for n in numbers if n is not None), default=None))
-    database.create_aggregate("count_if", 1, _CountIf)  # type: ignore[arg-type]
     database.create_aggregate("bool_or", 1, _Or)  # type: ignore[arg-type]
     database.create_aggregate("collect_list", 1, _List)  # type: ignore[arg-type]
     database.create_aggregate("collect_set", 1, _Set)  # type: ignore[arg-type]
     database.create_aggregate("max_by", 2, _MaxBy)  # type: ignore[arg-type]
-
-
-def _at(value: Any, path: Sequence[str]) -> Any:
-    for name in path:
-        value = value.get(name) if value else None
-    return value
 
 
 def _struct(*said: Any) -> str:
@@ -168,19 +161,6 @@ _OF_LISTS: dict[str, Any] = {
 def _of_lists(gives: Any, values: str | None, *more: Any) -> Any:
     found = None if values is None else gives(json.loads(values), *more)
     return json.dumps(found) if isinstance(found, list) else found
-
-
-class _CountIf:
-    """How many rows satisfy a condition."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def step(self, value: Any) -> None:
-        self._count += bool(value)
-
-    def finalize(self) -> int:
-        return self._count
 
 
 class _Or:

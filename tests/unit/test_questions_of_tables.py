@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from plain_spark import _CountIf
 from reconcile_jobs.erasure.tables import Account as AccountOfErasure
 from reconcile_jobs.erasure.tables import ErasureTables, Found
 from reconcile_jobs.keyed_records import DATASTREAM, Left
@@ -22,18 +21,12 @@ from reconcile_jobs.retention.plan import Account, Reader, StagedObject
 from reconcile_jobs.retention.tables import _TOO_LATE, Tables, is_conflict, patiently
 from reconcile_jobs.retention.tombstones import TombstoneResult, Tombstones, _Model
 from reconcile_jobs.staging import TableName
+from sqlite_functions import teach
 
 STAGING, LEDGER = TableName(("lake", "changes")), TableName(("shop", "reconcile_ledger"))
 BASE, QUARANTINE = TableName(("shop", "orders__base")), TableName(("shop", "orders__quarantine"))
 ORDERS = Reader("lake.changes", "shop.reconcile_ledger", "shop.orders", "current_state", ("orders",))
 LINES = Reader("lake.changes", "shop.reconcile_ledger", "shop.lines", "current_state", ("lines", "stock"))
-
-
-def json_at(text: str, path: str) -> Any:
-    found = json.loads(text)
-    for name in path.removeprefix("$.").split("."):
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
 
 
 class Lake:
@@ -54,10 +47,9 @@ class Lake:
             ("unix_micros", 1, lambda at: at),
             ("endswith", 2, lambda text, end: text.endswith(end)),
             ("regexp_replace", 3, lambda text, pattern, by: re.sub(pattern, by, text)),
-            ("get_json_object", 2, json_at),
         ):
             self.base.create_function(name, places, function)  # type: ignore[arg-type]
-        self.base.create_aggregate("count_if", 1, _CountIf)  # type: ignore[arg-type]
+        teach(self.base)
         for schema in ("lake", "shop"):
             self.base.execute(f"ATTACH ':memory:' AS {schema}")
 
