@@ -316,6 +316,7 @@ def test_a_key_keeps_the_ends_of_lines_that_stand_in_it(tmp_path: Path):
         ("id\n1\nsecret-9\n", "line 3 has no number in the column id"),
         ("id\n0x10\n", "line 2 has no number in the column id"),
         ("id\n1\n7.28052E+15\n", "line 3 has a number with an exponent in the column id: write all its digits"),
+        ("id\n1.5e5\n", "line 2 has a number with an exponent in the column id: write all its digits"),
     ],
 )
 def test_what_is_wrong_with_the_file_is_said_without_a_value(tmp_path: Path, text: str, said: str):
