@@ -19,7 +19,9 @@ import pyarrow as pa
 import pytest
 from canaries import files_with, files_with_numbers
 from datastream import Staged, event
+from erased import SECRET
 from file_formats import file_format
+from functional.maintained_shop import Killed
 from plain_dbt import PlainProject
 from process.landings import Landing
 from process.spark_warehouse import SparkWarehouse
@@ -41,7 +43,6 @@ from tables import load_snapshot
 CALL = "reconcile.datastream_postgresql(source('lake', 'changes'), object='shop.people')"
 FIELDS = ["name", "email", "phone", "street", "city", "note"]
 COLUMNS = {"id": "bigint", "age": "int", **dict.fromkeys(FIELDS, "string")}
-SECRET = "0123456789abcdef0123456789abcdef"
 
 PERSON, OTHER = 7280517001, 7280517002
 # No longer than the bounds that Iceberg keeps of a text.
@@ -302,10 +303,6 @@ def test_forty_values_of_a_person_are_in_no_file_and_do_not_come_back(estate: Es
     assert estate.all_rows() == rows
     assert estate.unbalanced() == []
     assert estate.leaks() == {}
-
-
-class Killed(BaseException):
-    """The job was killed."""
 
 
 def killed_after(writes: int) -> Callable[[ErasureTables], ErasureTables]:

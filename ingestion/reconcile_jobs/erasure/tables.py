@@ -386,7 +386,7 @@ class ErasureTables:
             self._execute(
                 self.staging,
                 f"MERGE INTO {self.staging.sql} AS t USING {view} AS k "
-                f"ON t.object = k.object AND t.batch <=> k.batch AND {_digest_of('t')} = k.digest WHEN MATCHED THEN "
+                f"ON {_same_record()} WHEN MATCHED THEN "
                 "UPDATE SET record = k.record, source = coalesce(k.source, t.source), "
                 "object = coalesce(k.note, t.object)",
             )
@@ -410,8 +410,8 @@ class ErasureTables:
             staged = (
                 "SELECT t.object, t.batch, k.digest AS erased, "
                 f"from_json(t.record, 'change string, key string', {JSON_LIMITS}) AS said "
-                f"FROM {self.staging.sql} AS t LEFT JOIN {view} AS k ON t.object = k.object AND t.batch <=> k.batch "
-                f"AND {_digest_of('t')} = k.digest WHERE t.object IN (SELECT object FROM {view})"
+                f"FROM {self.staging.sql} AS t LEFT JOIN {view} AS k ON {_same_record()} "
+                f"WHERE t.object IN (SELECT object FROM {view})"
             )
             newest = (
                 "SELECT object, max_by(said.change, batch) AS change, "
@@ -620,6 +620,11 @@ def _without_values(reason: str) -> str:
 def _digest_of(table: str) -> str:
     """Return SQL by which a record is known in a statement without its text."""
     return f"sha2(cast({table}.record AS binary), 256)"
+
+
+def _same_record() -> str:
+    """Return the condition that a record `t` of staging is the record `k`, of which the digest is known."""
+    return f"t.object = k.object AND t.batch <=> k.batch AND {_digest_of('t')} = k.digest"
 
 
 def _with_snapshots(objects: Sequence[str]) -> list[str]:
